@@ -30,7 +30,8 @@ static const struct {
 			  "--no-daemon" },
 	{ can_become_others,
 	  "it gives each sandbox a user of its own, which takes root with CAP_SETUID, CAP_SETGID, "
-	  "CAP_CHOWN, CAP_SETPCAP and CAP_DAC_OVERRIDE (Docker's root has them): run atoll as "
+	  "CAP_CHOWN, CAP_KILL, CAP_SETPCAP and CAP_DAC_OVERRIDE (Docker's root has them): run "
+	  "atoll as "
 	  "root" },
 	{ has_files_rules,
 	  "without namespaces only Landlock keeps programs from the host's files, and it is off "

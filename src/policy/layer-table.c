@@ -83,8 +83,11 @@ static const struct layer_row {
 	[LAYER_UNIQUE_UID] = { .name = "unique-uid",
 			       .there = has_unique_uid,
 			       .what = "sandboxes share one host user id",
-			       .fix_root = "give this process CAP_SYS_ADMIN (docker run --cap-add "
-					   "SYS_ADMIN; doc/install.md)",
+			       .fix_root =
+				       "give this process CAP_SYS_ADMIN, CAP_SYS_PTRACE and what "
+				       "Docker's root has (docker run --cap-add SYS_ADMIN "
+				       "--cap-add "
+				       "SYS_PTRACE; doc/install.md)",
 			       .fix_user = "run atoll as root: sudo atoll run …" },
 	[LAYER_SECCOMP] = { .name = "seccomp",
 			    .there = has_seccomp,

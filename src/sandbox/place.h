@@ -8,7 +8,7 @@
  *   init    a subreaper. It kills every process of the program's user by one kill(-1), which no fork can outrun, at the
  *           end of a stage, when it is told to end, and when the broker is gone
  *
- * Needs root with CAP_SETUID, CAP_SETGID, CAP_CHOWN, CAP_SETPCAP and CAP_DAC_OVERRIDE (host_facts.placing).
+ * Needs root with CAP_SETUID, CAP_SETGID, CAP_CHOWN, CAP_KILL, CAP_SETPCAP and CAP_DAC_OVERRIDE (host_facts.placing).
  */
 #pragma once
 

@@ -31,8 +31,8 @@ struct host_facts {
 	int32_t cores;
 	int64_t memory_bytes;
 	uint32_t uid, gid; /* of this process */
-	bool privileged; /* root with CAP_SYS_ADMIN and CAP_SETUID: unique host uids are possible */
-	bool placing;	 /* root with the capabilities that sandboxes without namespaces take */
+	bool privileged;   /* root with the capabilities for unique host uids (sys/probe.c) */
+	bool placing;	   /* root with the capabilities that sandboxes without namespaces take */
 	uint32_t
 		uid_base; /* first of the ids reserved for sandboxes; 0: this process cannot become other users */
 	uint32_t uid_count;

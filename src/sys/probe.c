@@ -207,11 +207,12 @@ static bool has_caps(const int *needed, size_t n)
 
 static void probe_privilege(struct host_facts *ret)
 {
-	static const int
-		for_users[] = { CAP_SETUID, CAP_SETGID, CAP_CHOWN },
-		for_namespaces[] = { CAP_SYS_ADMIN },
-		/* To give up the bounding set, and to look into a program's directories. */
-		for_places[] = { CAP_SETPCAP, CAP_DAC_OVERRIDE };
+	/* The last one ends processes of other users. */
+	static const int for_users[] = { CAP_SETUID, CAP_SETGID, CAP_CHOWN, CAP_KILL };
+	/* The second one opens /proc/PID/ns of a child, for workspaces, and traces copies of sessions. */
+	static const int for_namespaces[] = { CAP_SYS_ADMIN, CAP_SYS_PTRACE };
+	/* To give up the bounding set, and to look into a program's directories. */
+	static const int for_places[] = { CAP_SETPCAP, CAP_DAC_OVERRIDE };
 	char users[4096], groups[4096];
 	uint32_t base, count;
 

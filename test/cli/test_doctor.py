@@ -76,6 +76,19 @@ def test_no_namespaces(atoll, enosys):
     assert done.returncode != 0 and "namespace" in done.out.lower(), done
 
 
+@pytest.mark.modes("root")
+@pytest.mark.parametrize("capability", ["sys_admin", "sys_ptrace", "kill"])
+def test_root_without_a_capability_is_rootless(atoll, capability):
+    """Without these a run seemed to be full, but could not be ended (kill), or workspaces and copies of sessions failed (sys_ptrace)."""
+    poor = atoll.variant(wrap=["setpriv", f"--bounding-set=-{capability}", "--"])
+    assert "docker run --cap-add SYS_ADMIN --cap-add SYS_PTRACE" in poor.run(["doctor"]).out
+    result = poor.bash("while :; do :; done", options=("--timeout", "200ms"))
+    assert (result["status"], result["isolation"]["missing"]) == ("timeout", ["unique-uid"]), result
+    if capability == "kill":
+        done = poor.run(["run", "--isolation", "minimal", "-l", "bash", "-c", ":"])
+        assert done.returncode == 126 and "CAP_KILL" in done.err, done
+
+
 def test_agrees_with_a_run(atoll):
     """The report and a result name the same cgroup mode and Landlock version."""
     isolation = atoll.bash(":")["isolation"]
