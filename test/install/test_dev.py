@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from program import IS_ROOT, ROOT
+from program import BINARY, IS_ROOT, ROOT
 
 STEPS = "for n in 1 2 3; do echo \"[$n/3] compiling\"; done"
 APT = "echo dlstatus:1:50.2:Retrieving; echo pmstatus:gcc:20:Unpacking; echo 'pmstatus:gcc:100:Configured'"
@@ -64,9 +64,20 @@ def test_a_first_run_knows_each_step():
     assert all(f"{plan}()" in dev and (name == "end" or name in dev) for plan, _, name in rows)
 
 
+def in_chroot(*words):
+    return subprocess.run(["unshare", "--mount", "sh", "-c", "mount --rbind / /mnt && exec chroot /mnt \"$0\" \"$@\"", ROOT / "dev", *words],
+                          capture_output=True, text=True, timeout=60, check=False)
+
+
 @pytest.mark.skipif(not IS_ROOT, reason="chroot needs root")
 def test_a_chroot_is_told_before_anything_is_installed():
-    done = subprocess.run(["unshare", "--mount", "sh", "-c", "mount --rbind / /mnt && exec chroot /mnt \"$0\" run examples/hello.py", ROOT / "dev"],
-                          capture_output=True, text=True, timeout=60, check=False)
+    done = in_chroot("run", "examples/hello.py")
     assert done.returncode == 126 and "as in a chroot: enter the directory by pivot_root or systemd-nspawn" in done.stderr, done
     assert "installing" not in done.stderr and "sysctl" not in done.stderr
+
+
+@pytest.mark.skipif(not IS_ROOT, reason="chroot needs root")
+@pytest.mark.skipif(BINARY.parent != ROOT / "build", reason="./dev run runs build/atoll")
+def test_the_minimal_tier_needs_no_namespaces():
+    done = in_chroot("run", str(ROOT / "examples/hello.py"), "--isolation", "minimal", "--no-daemon")
+    assert done.returncode == 0 and done.stdout.startswith("Hello from Python"), done

@@ -112,6 +112,25 @@ def test_readme_in_docker(docker):
     pages.assert_script_prints(PRINTED, done.stdout)
 
 
+DAEMON = """
+export XDG_RUNTIME_DIR=/tmp XDG_STATE_HOME=/tmp
+atoll serve 2>/dev/null &
+until curl -s -o /dev/null localhost:6000/; do sleep 0.1; done
+curl -s localhost:6000/execute -H 'content-type: application/json' -d '{"generated_code": "print(6*7)", "timeout": 20}' | jq -r .stdout
+id=$(atoll session new -l python)
+atoll session exec "$id" -c 'a = 6'
+copy=$(atoll session fork "$id") && atoll session exec "$copy" -c 'a * 7'
+"""
+
+
+@pytest.mark.parametrize("more", [["-v", "state:/var/lib/atoll"], ["--user", "1000", "-e", "HOME=/tmp"]], ids=["root", "user"])
+def test_daemon_in_docker(docker, more):
+    """Workspaces need a volume, and copies of sessions CAP_SYS_PTRACE."""
+    row = "Docker, as root" if more[0] == "-v" else "Docker, no capability added (root or `--user`)"
+    done = docker(flags_of(row) + more, ["bash", "-c", DAEMON])
+    assert done.stdout.split() == ["42", "42"], done
+
+
 def test_docker_without_a_capability_is_reduced(docker):
     flags = flags_of("Docker, no capability added (root or `--user`)")
     for more in ([], ["--user", "1000", "-e", "HOME=/tmp"]):
