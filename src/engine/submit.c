@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "loop/fiber.h"
 #include "loop/worker.h"
+#include "spec/read.h"
 
 #include <string.h>
 
@@ -317,8 +318,14 @@ static void admit(struct execution *x)
 static int check(struct engine *e, const struct candidate *c, char existing[HISTORY_ID],
 		 struct error *err)
 {
-	int r = check_key(e, c, existing, err);
+	const json_t *request = c->in->request;
+	int r;
 
+	/* No result could be about it. */
+	if (!json_is_object(request))
+		return error_set(err, ERROR_INPUT, EINVAL, "the request is %s, not an object",
+				 quote_json(request).text);
+	r = check_key(e, c, existing, err);
 	return r == 0 ? check_gate(e, c->in, err) : r;
 }
 

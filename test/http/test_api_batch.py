@@ -19,7 +19,7 @@ def batch(web, requests, **headers):
 
 
 def test_each_job_is_accepted_on_its_own(web):
-    answer = batch(web, [{"language": "python", "code": "print(6 * 7)"}, {"language": "nonesuch", "code": ""}, 3])
+    answer = batch(web, [{"language": "python", "code": "print(6 * 7)"}, {"language": "nonesuch", "code": ""}, {"code": 3}])
     assert answer.status == 202 and len(answer.json()["executions"]) == 3, answer
     ids = [item["id"] for item in answer.json()["executions"]]
     assert web.wait(ids[0])["stdout"] == "42\n"
@@ -74,6 +74,15 @@ def test_the_queue_takes_a_part(web):
                                   {"executions": [{"language": "bash", "code": ""}] * 101}])
 def test_bodies_that_are_no_batch(web, body):
     problem(web.post("/v1/executions:batch", body), 400, "invalid_field", "executions")
+
+
+def test_what_is_no_request_is_no_job(web):
+    """A job that is wrong ends in a result; there is none about a number."""
+    items = batch(web, [7, None, [], "x", {"language": "bash", "code": "echo 1"}]).json()["executions"]
+    said = [item["problem"]["detail"] for item in items[:4]]
+    assert said == [f"the request is {what}, not an object" for what in ("7", "null", "a list", "'x'")], items
+    assert web.wait(items[4]["id"])["stdout"] == "1\n"
+    problem(web.post("/v1/executions", []), 400, "invalid_request")
 
 
 def test_a_batch_that_is_too_large(web):

@@ -193,7 +193,7 @@ def test_nobody_has_all_places(mode, stage):
     path.write_text("".join(token + "\n" for token in TOKENS))
     path.chmod(0o600)
     os.chown(path, work.stat().st_uid, -1)
-    served = Served(atoll, work, "--running", "4", "--token-file", path)
+    served = Served(atoll, work, "--running", "4", "--set", "queue.per_caller=5", "--token-file", path)
     greedy, modest = (Web(served.daemon.host, served.daemon.port, token) for token in TOKENS)
     answers = []
 
