@@ -206,16 +206,27 @@ static void explain_mute(struct result *res)
 		       "the program closed or flooded the channel of its session");
 }
 
+/* What the interpreter itself ended by is the request's doing: a limit below its needs, a variable that it cannot bear. */
+static enum error_code blame(const struct verdict *v)
+{
+	return v->status == STATUS_ERROR || v->status == STATUS_LIMIT || v->status == STATUS_TIMEOUT
+		       ? ERROR_INPUT
+		       : ERROR_INTERNAL;
+}
+
 /* An interpreter that ends before it is ready will do so again: what waits for it is told why. */
 static void fail_waiting(struct session *s, const struct result *res, const struct error *err)
 {
 	struct error why = *err;
 	struct turn *t;
 
-	if (why.code == ERROR_NONE)
-		(void)error_set(&why, ERROR_INTERNAL, EPIPE,
-				"the session's interpreter did not start: %.200s; %.150s",
-				res->verdict.cause.detail, res->err.text ? res->err.text : "");
+	if (why.code == ERROR_NONE) {
+		const char *said = res->err.text ? res->err.text : "";
+
+		(void)error_set(&why, blame(&res->verdict), EPIPE,
+				"the session's interpreter did not start: %.200s%s%.150s",
+				res->verdict.cause.detail, *said ? "; " : "", said);
+	}
 	session_tell(&s->ready_waits, s, &why);
 	while ((t = s->first)) {
 		s->first = t->next;
