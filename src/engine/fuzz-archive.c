@@ -44,11 +44,14 @@ static void check_id(const uint8_t *data, size_t size)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+	static bool ready;
 	struct archive_seen seen = { 0 };
 	struct error err = { 0 };
 	int r;
 
-	archive_locale();
+	if (!ready)
+		archive_locale();
+	ready = true;
 	r = archive_read_all((struct span){ (const char *)data, size },
 			     &(struct archive_sink){ check_file, &seen }, &err);
 	assert(r == 0 ? err.code == ERROR_NONE : err.code != ERROR_NONE && *err.text);
