@@ -63,7 +63,8 @@ def test_c_program_compiles_and_finds_the_data(prefix, libraries, tmp_path):
 
 
 def test_unit_and_manual_name_the_prefix(prefix):
-    assert f"ExecStart={prefix}/bin/atoll serve\n" in (prefix / "lib/systemd/system/atoll.service").read_text()
+    unit = (prefix / "lib/systemd/system/atoll.service").read_text()
+    assert set(re.findall(r"^Exec\w+=(\S+)", unit, re.M)) == {f"{prefix}/bin/atoll", "/bin/sh"}  # what each Debian has
     assert "\nListenStream=127.0.0.1:8700\n" in (prefix / "lib/systemd/system/atoll.socket").read_text()
     assert (prefix / "share/man/man1/atoll.1").read_text().startswith(".TH ATOLL 1")
 

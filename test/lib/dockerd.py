@@ -36,6 +36,8 @@ def containers(tree):
         daemon = subprocess.Popen([DAEMON, "--iptables=false", "--bridge=none", "--data-root", place / "data", "--exec-root", place / "exec",
                                    "--pidfile", place / "pid", "-H", host], stdout=log, stderr=log)
         stack.callback(lambda: shutil.rmtree(place, ignore_errors=True))
+        # dockerd leaves the namespace of --network host mounted.
+        stack.callback(lambda: subprocess.run(["umount", "-q", place / "exec/netns/default"], check=False, capture_output=True))
         stack.callback(daemon.wait)
         stack.callback(daemon.terminate)
         end = time.monotonic() + 60
