@@ -386,7 +386,8 @@ def test_A13_logs_cannot_be_forged(siege, web):
     web.post("/v1/execute", {**RUN, "policy": forged})
     web.post("/execute", {"generated_code": "1", "timeout": 1, "language": forged})
     for text in ("%0a%7b%22msg%22%3a%22forged%22%7d", "%22%20msg=forged", "a%0d%0amsg=forged", "%1b[31m", "%e2%80%a8", "%ff%fe"):
-        siege.raw(f"GET /v1/executions/{text}?x={text} HTTP/1.1\r\n{siege.headers}User-Agent: \xff{{\r\nConnection: close\r\n\r\n")
+        for target in (text, f"{text}?x={text}"):
+            siege.raw(f"GET /v1/executions/{target} HTTP/1.1\r\n{siege.headers}User-Agent: \xff{{\r\nConnection: close\r\n\r\n")
     web.post("/v1/executions", RUN, headers={"Idempotency-Key": '"msg"="forged"'})
     assert web.state(id)["exit_code"] == 3
     siege.daemon.wait_record("request", begin, status=404)
