@@ -280,6 +280,18 @@ def test_beginnings_of_ids(fake):
     assert fake.atoll.run(["session", "show", "se_aaaab", "--json"]).json()["state"] == "idle"
 
 
+def test_a_program_on_a_terminal(fake):
+    """Unchanged on a pipe; a terminal gets no control characters of another's program."""
+    fake.table["GET", f"/v1/executions/{ID}/request"] = {"language": "bash", "code": "echo \x1b]0;title\x07"}
+    assert fake.atoll.run(["history", "show", "--code", ID]).out == "echo \x1b]0;title\x07"
+    ours, theirs = pty.openpty()
+    popen = fake.atoll.popen(["history", "show", "--code", ID], stdout=theirs)
+    os.close(theirs)
+    shown = os.read(ours, 4096)
+    assert popen.wait(25) == 0 and shown == b"echo \\x1b]0;title\\x07\r\n"
+    os.close(ours)
+
+
 def test_removal_asks_on_a_terminal(fake):
     other = ID.replace("a", "b")
     for id in (ID, other):
