@@ -55,6 +55,17 @@ static int refuse_parameter(const struct route *route, const char *name, struct 
 				    name, route->operation);
 }
 
+/* As request_flag() reads it; other words would count as false. */
+static bool is_flag(const char *value)
+{
+	static const char *const words[] = { "", "true", "1", "false", "0" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
+		if (strcmp(value, words[i]) == 0)
+			return true;
+	return false;
+}
+
 int query_check(const struct request_ctx *ctx, struct error *err)
 {
 	const struct route *route = request_route(ctx);
@@ -73,6 +84,8 @@ int query_check(const struct request_ctx *ctx, struct error *err)
 			return refuse_parameter(route, name, err);
 		if (p->type[0] != '[' && request_query(ctx, name) != uri->pairs[i].value)
 			return error_field(err, name, "%.40s: give it once.", name);
+		if (strcmp(p->type, "boolean") == 0 && !is_flag(uri->pairs[i].value))
+			return error_field(err, name, "%.40s: give true or false.", name);
 	}
 	return 0;
 }

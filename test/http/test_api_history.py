@@ -175,6 +175,7 @@ def test_bad_filters(web, query, field):
     ("GET", "/v1/executions?limit=1&limit=1", "limit: give it once."),
     ("DELETE", "/v1/executions/ex_x?force=1", "force: there is no such parameter; GET /openapi.json lists those of deleteExecution"),
     ("POST", "/v1/execute?timeout=5", "timeout: write it into the JSON body, as a key of limits"),
+    ("POST", "/v1/execute?interactive=yes", "interactive: give true or false."),
     ("POST", "/v1/executions?language=bash", "language: write it into the JSON body"),
     ("POST", "/v1/cleanup?status=error", "status: there is no such parameter; GET /openapi.json lists those of cleanUp"),
 ])
