@@ -62,6 +62,9 @@ static const struct unit time_units[] = {
 	{ "d", 24 * 3600 * MS_PER_SEC },
 	{ "day", 24 * 3600 * MS_PER_SEC },
 	{ "days", 24 * 3600 * MS_PER_SEC },
+	{ "w", 7 * 24 * 3600 * MS_PER_SEC },
+	{ "week", 7 * 24 * 3600 * MS_PER_SEC },
+	{ "weeks", 7 * 24 * 3600 * MS_PER_SEC },
 };
 
 static const struct unit milli_units[] = { { "", 1000 } };

@@ -164,6 +164,7 @@ static void test_time(void **state)
 		{ "2Minutes30Seconds", 0, 150000 },
 		{ "1hour", 0, 3600000 },
 		{ "2days", 0, 172800000 },
+		{ "1w", 0, 604800000 },
 		{ "1second5", -EINVAL, 0 },
 		{ "1secsecs", -EINVAL, 0 },
 		{ "1m1min", -EINVAL, 0 },

@@ -7,6 +7,7 @@
 
 #include "base/buf.h"
 #include "base/parse.h"
+#include "base/timestamp.h"
 #include "cli/remote.h"
 #include "cli/say.h"
 #include "codec/uri.h"
@@ -130,11 +131,33 @@ static int build_target(struct buf *out, const char *path, const struct query_pa
 	return r;
 }
 
+/* What people write becomes what the daemon reads; "" for NULL. */
+static int read_moment(const char *flag, const char *text, char ret[MOMENT_MAX], struct error *err)
+{
+	int64_t ignored;
+
+	text_moment(text ? text : "", ret, MOMENT_MAX);
+	if (!text || timestamp_parse(ret, &ignored) == 0)
+		return 0;
+	return error_set(err, ERROR_INPUT, EINVAL,
+			 "%s: '%.60s' is no time; write 2h or 7d (ago), yesterday, 2026-11-15 or "
+			 "2026-11-15T10:00:00Z",
+			 flag, text);
+}
+
+static int read_moments(const struct list_options *o, char since[MOMENT_MAX],
+			char until[MOMENT_MAX], struct error *err)
+{
+	int r = read_moment("--since", o->since, since, err);
+
+	return r < 0 ? r : read_moment("--until", o->until, until, err);
+}
+
 static int ask_page(const struct remote *remote, const struct list_options *o, int64_t limit,
 		    json_t **ret, struct error *err)
 {
 	_cleanup_buf_ struct buf target = { 0 };
-	char since[64], until[64], number[24];
+	char since[MOMENT_MAX], until[MOMENT_MAX], number[24];
 	const struct query_parameter parameters[] = {
 		{ "limit", number },	 { "language", o->language },
 		{ "text", o->text },	 { "since", o->since ? since : NULL },
@@ -143,8 +166,8 @@ static int ask_page(const struct remote *remote, const struct list_options *o, i
 	struct http_call call = { .method = HTTP_GET };
 
 	(void)snprintf(number, sizeof(number), "%lld", (long long)limit);
-	text_moment(o->since ? o->since : "", since, sizeof(since));
-	text_moment(o->until ? o->until : "", until, sizeof(until));
+	if (read_moments(o, since, until, err) < 0)
+		return -EINVAL;
 	buf_init(&target, TARGET_MAX);
 	if (build_target(&target, "/v1/executions", parameters, ARRAY_SIZE(parameters)) < 0 ||
 	    add_query_words(&target, "status", &o->statuses) < 0 ||
@@ -370,15 +393,15 @@ static int ask_stats(const struct remote *remote, const struct list_options *o, 
 		     struct error *err)
 {
 	_cleanup_buf_ struct buf target = { 0 };
-	char since[64], until[64];
+	char since[MOMENT_MAX], until[MOMENT_MAX];
 	const struct query_parameter parameters[] = { { "language", o->language },
 						      { "label", o->label },
 						      { "since", o->since ? since : NULL },
 						      { "until", o->until ? until : NULL } };
 	struct http_call call = { .method = HTTP_GET };
 
-	text_moment(o->since ? o->since : "", since, sizeof(since));
-	text_moment(o->until ? o->until : "", until, sizeof(until));
+	if (read_moments(o, since, until, err) < 0)
+		return -EINVAL;
 	buf_init(&target, TARGET_MAX);
 	if (build_target(&target, "/v1/stats", parameters, ARRAY_SIZE(parameters)) < 0)
 		return error_set(err, ERROR_INPUT, E2BIG, "the filters are too long");

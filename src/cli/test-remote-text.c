@@ -117,11 +117,9 @@ static void test_moments(void **state)
 	static const struct {
 		const char *text;
 		int64_t ago_s;
-	} ago[] = { { "2h", 7200 },
-		    { "7d", 7 * 86400 },
-		    { "30m", 1800 },
-		    { "90s", 90 },
-		    { "1h30m", 5400 } };
+	} ago[] = { { "2h", 7200 },	 { "7d", 7 * 86400 },  { "30m", 1800 },
+		    { "90s", 90 },	 { "1h30m", 5400 },    { "2 hours ago", 7200 },
+		    { "5min ago", 300 }, { "2w", 14 * 86400 }, { "now", 0 } };
 	static const char *const kept[] = { "2026-11-15", "2026-11-15T10:00:00Z",
 					    "1700000000", "xd",
 					    "-1d",	  "" };

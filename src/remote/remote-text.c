@@ -105,15 +105,23 @@ static int64_t day_begin_s(int days_ago)
 
 void text_moment(const char *text, char *ret, size_t size)
 {
-	size_t n = strlen(text);
-	bool has_unit = n > 1 && strchr("smhd", text[n - 1]);
+	char words[MOMENT_MAX] = "";
+	size_t n = 0;
+	bool has_unit;
 	int64_t ago_ms, moment_s = -1;
 
-	if (strcmp(text, "today") == 0)
+	/* "2 hours ago" */
+	for (const char *c = text; *c && strcmp(c, " ago") != 0 && n < sizeof(words) - 1; c++)
+		if (*c != ' ')
+			words[n++] = *c;
+	has_unit = n > 0 && words[0] >= '0' && words[0] <= '9' && words[n - 1] > '9';
+	if (strcmp(text, "now") == 0)
+		moment_s = clock_realtime_ns() / NS_PER_SEC;
+	else if (strcmp(text, "today") == 0)
 		moment_s = day_begin_s(0);
 	else if (strcmp(text, "yesterday") == 0)
 		moment_s = day_begin_s(1);
-	else if (has_unit && parse_time(text, &ago_ms) == 0)
+	else if (has_unit && parse_time(words, &ago_ms) == 0)
 		moment_s = clock_realtime_ns() / NS_PER_SEC - ago_ms / MS_PER_SEC;
 	if (moment_s >= 0)
 		(void)snprintf(ret, size, "%lld", (long long)moment_s);

@@ -19,7 +19,8 @@ int text_escape(struct buf *out, const char *data, size_t n, enum text_lines lin
 
 /* "12s", "5m", "3h", "2d" since a time in UTC, "2026-11-15T10:00:00.123Z"; "-" if utc is no time. */
 void text_age(const char *utc, char *ret, size_t size);
-/* "2h" and "7d" ago, "today" and "yesterday" (their midnight) become seconds since 1970; the daemon checks other text. */
+enum { MOMENT_MAX = 64 };
+/* "2h", "7d" and "2 hours ago", "now", "today" and "yesterday" (their midnight) become seconds since 1970; other text stays. */
 void text_moment(const char *text, char *ret, size_t size);
 /* "840 µs", "2.1 ms", "1.50 s", "2m 05s"; "-" if it is no number. */
 void text_seconds(const json_t *seconds, char *ret, size_t size);
