@@ -227,6 +227,10 @@ static void fail_waiting(struct session *s, const struct result *res, const stru
 				"the session's interpreter did not start: %.200s%s%.150s",
 				res->verdict.cause.detail, *said ? "; " : "", said);
 	}
+	/* A client is told no more than to look here. */
+	if (why.code == ERROR_INTERNAL)
+		log_say(s->all->o.log, LOG_ERROR, "a session did not start", LOG_TEXT("id", s->id),
+			LOG_TEXT("why", why.text));
 	session_tell(&s->ready_waits, s, &why);
 	while ((t = s->first)) {
 		s->first = t->next;

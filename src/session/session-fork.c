@@ -18,6 +18,7 @@ enum { FORK_MAX = 32 };
 
 struct session_fork {
 	struct session_fork_reply reply;
+	struct log *log;
 	size_t count, n, n_begun, n_named, n_starting;
 	struct session *list[FORK_MAX]; /* references */
 	pid_t copies
@@ -35,6 +36,10 @@ static void end_fork(struct session_fork *f)
 		return;
 	for (size_t i = 0; failed && i < f->n; i++)
 		session_close(f->list[i]);
+	/* A client is told no more than to look here. */
+	if (f->error.code == ERROR_INTERNAL)
+		log_say(f->log, LOG_ERROR, "a session was not forked",
+			LOG_TEXT("why", f->error.text));
 	f->reply.fn(f->reply.data, f->list, failed ? 0 : f->n, failed ? &f->error : NULL);
 	for (size_t i = 0; i < f->n; i++)
 		(void)session_unref(f->list[i]);
@@ -195,7 +200,7 @@ int session_fork(struct session *s, int64_t count, struct session_fork_reply rep
 		free(f);
 		return error_oom(err);
 	}
-	*f = (struct session_fork){ .reply = reply, .count = (size_t)count };
+	*f = (struct session_fork){ .reply = reply, .log = s->all->o.log, .count = (size_t)count };
 	t->file = (struct session_file_reply){ f, on_fork_answer };
 	t->fork = f;
 	session_line_up(s, t);

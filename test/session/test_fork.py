@@ -378,14 +378,16 @@ def test_reset_and_delete_under_a_fork(session):
         problem(waiting.result(), status)
 
 
-def test_a_lying_runner(session):
+def test_a_lying_runner(session, served):
     """The code in a session is the runner's process: it can say that it forked, and fork what it wants."""
     session.run(block("""
         import os, sys
         runner = sys.modules["atoll_session"]
         runner.Forker.fork = lambda self, message: {"op": "file", "n": message["n"], "error": None}
         """))
+    seen = len(served.daemon.records)
     assert ask_fork(session).status == 500
+    assert "only 0 of 1" in served.daemon.wait_record("a session was not forked", seen)["why"]
     session.run(block("""
         def fork(self, message):
             channel = os.dup(self.session.channel.fd)
