@@ -280,15 +280,16 @@ static int open_socket(struct listening_sockets *d, const char *path, struct pas
 		return 0;
 	}
 	d->socket_path = path;
-	r = state_dir_make_parents(path, &d->made, err);
+	r = state_dir_make_parents(path, "--socket", &d->made, err);
 	if (r == 0)
 		r = clear_path(path, &address, size, err);
 	if (r < 0)
 		return r;
 	r = bind_private(SOCK_STREAM, &address, size);
 	if (r < 0)
-		return error_set(err, ERROR_STORAGE, -r, "cannot listen on '%.200s': %s", path,
-				 strerror(-r));
+		return error_set(err, ERROR_STORAGE, -r,
+				 "cannot listen on '%.200s': %s; give another path with --socket",
+				 path, strerror(-r));
 	name_path(d, r, path);
 	r = note_socket(d, path, err);
 	if (r < 0)

@@ -334,7 +334,7 @@ static int use_real_path(struct config *c, const char **path, struct error *err)
 static int make_output_path(struct config *c, const struct identity *id, struct error *err)
 {
 	size_t made;
-	int r = state_dir_make_parents(c->output_data_path, &made, err);
+	int r = state_dir_make_parents(c->output_data_path, "--output-data-path", &made, err);
 
 	if (r < 0)
 		return r;

@@ -33,7 +33,7 @@ static int make_open(const char *path)
 	return r;
 }
 
-int state_dir_make_parents(const char *path, size_t *made, struct error *err)
+int state_dir_make_parents(const char *path, const char *flag, size_t *made, struct error *err)
 {
 	char partial[PATH_MAX];
 
@@ -49,8 +49,9 @@ int state_dir_make_parents(const char *path, size_t *made, struct error *err)
 		}
 		if (errno != EEXIST)
 			return error_set(err, ERROR_STORAGE, errno,
-					 "cannot make the directory '%.200s': %s", partial,
-					 strerror(errno));
+					 "cannot make the directory '%.200s': %s; give another "
+					 "place with %s",
+					 partial, strerror(errno), flag);
 	}
 	return 0;
 }
@@ -101,7 +102,7 @@ static int take_over(struct state_dir *p, uid_t uid, gid_t gid, struct error *er
 
 static int open_state(struct state_dir *p, uid_t uid, gid_t gid, struct error *err)
 {
-	int r = state_dir_make_parents(p->path, &p->made, err);
+	int r = state_dir_make_parents(p->path, "--state-dir", &p->made, err);
 
 	if (r < 0)
 		return r;

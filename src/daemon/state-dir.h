@@ -30,8 +30,9 @@ void state_dir_undo(struct state_dir *p);
 
 /*
  * Creates missing directories of a file's path, with mode 0755. *made is the length of the path of the first that was
- * missing; 0: none was.
+ * missing; 0: none was. flag: the one that gives another path, for the message.
  */
-int state_dir_make_parents(const char *path, size_t *made, struct error *err) _must_check_;
+int state_dir_make_parents(const char *path, const char *flag, size_t *made,
+			   struct error *err) _must_check_;
 /* Removes these directories again, as far as they are empty. */
 void state_dir_remove_parents(const char *path, size_t made);
