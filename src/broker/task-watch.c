@@ -14,6 +14,9 @@ enum {
 	CPU_MS_MIN = 2,
 	MEMORY_MS = 50,
 	MEMORY_SHARE = 10, /* reading memory takes at most 1/MEMORY_SHARE of the broker's time */
+	SOCKETS_MS = 200,
+	SOCKETS_REST_MS = 1000, /* while they hold less than SOCKETS_FEW */
+	SOCKETS_FEW = 1 << 20,
 };
 
 static int64_t in_ms(int64_t ms)
@@ -38,6 +41,27 @@ static int64_t cpu_wait_ms(struct task *task)
 		return CPU_MS_MIN;
 	left_ms = task->limits[STAGE_CPU_MS] - (used_us - base_us) / US_PER_MS;
 	return left_ms <= 0 ? 0 : MAX(left_ms * 1000 / MAX(cpu_milli, 1000), CPU_MS_MIN);
+}
+
+/* As cpu_wait_ms(), for what sockets hold beside the memory that a cgroup counts. Not at the beginning: most runs are over soon. */
+static int64_t sockets_wait_ms(struct task *task)
+{
+	int64_t now_ns = clock_now_ns(), bytes, cost_ns;
+
+	if (!task->limits[STAGE_MEMORY_BYTES])
+		return INT32_MAX;
+	if (task->sockets_ns == 0)
+		task->sockets_ns = now_ns + SOCKETS_MS * NS_PER_MS;
+	if (now_ns < task->sockets_ns)
+		return (task->sockets_ns - now_ns) / NS_PER_MS + 1;
+	bytes = sandbox_sockets_bytes(task->sandbox);
+	if (bytes > task->limits[STAGE_MEMORY_BYTES])
+		return 0;
+	cost_ns = clock_now_ns() - now_ns;
+	task->sockets_ns = now_ns +
+			   MAX((bytes < SOCKETS_FEW ? SOCKETS_REST_MS : SOCKETS_MS) * NS_PER_MS,
+			       cost_ns * MEMORY_SHARE);
+	return (task->sockets_ns - now_ns) / NS_PER_MS + 1;
 }
 
 static int on_watch(void *data, uint32_t events)
@@ -74,6 +98,11 @@ static int on_watch(void *data, uint32_t events)
 		/* Reading a thousand processes blocks the broker for tens of milliseconds. */
 		look_ns = clock_now_ns() - look_ns;
 		wait_ms = MIN(wait_ms, MAX(MEMORY_MS, look_ns * MEMORY_SHARE / NS_PER_MS));
+	}
+	wait_ms = MIN(wait_ms, sockets_wait_ms(task));
+	if (wait_ms == 0) {
+		task_kill(task, CAUSE_MEMORY);
+		return 0;
 	}
 	wait_ms = MIN(wait_ms, sandbox_look(task->sandbox));
 	if (wait_ms == 0) {

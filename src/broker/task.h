@@ -122,6 +122,7 @@ struct task {
 	struct usage base;	   /* counters when the stage began */
 	struct usage total;	   /* counters when the stage ended */
 	int64_t memory_peak_bytes; /* of all stages */
+	int64_t sockets_ns;	   /* when to read next what sockets hold */
 	int64_t cpu_us;		   /* CPU time when the task was killed */
 	int64_t space_ns;	   /* CLOCK_REALTIME: since when it sees its workspace */
 	struct record_commit commit; /* outcome of its changes there; COMMIT_NONE: none yet */

@@ -198,6 +198,8 @@ int64_t sandbox_cpu_us(struct sandbox *sb);
 int64_t sandbox_memory_bytes(struct sandbox *sb);
 /* The same with shared pages divided among their users; slower. */
 int64_t sandbox_memory_exact(struct sandbox *sb);
+/* Memory that sockets hold and that counts for no cgroup; an estimate. */
+int64_t sandbox_sockets_bytes(const struct sandbox *sb);
 /* Reaps pid 1, only when its pidfd is readable; its wait status. Of a copy's, which another process reaps: as if killed. */
 int sandbox_reap(struct sandbox *sb);
 /*

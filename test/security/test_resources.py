@@ -126,6 +126,37 @@ print(sum(sum(empty(x)) for x in held) >> 20)
     assert result["status"] == "limit" or result["exit_code"] == 0 and int(result["stdout"]) < 128, result
 
 
+UNCHARGED = {
+    "connections": """
+while True:
+    l = socket.socket()
+    l.bind(('127.0.0.1', 0))
+    l.listen(4096)
+    held.append(l)
+    for _ in range(4000):
+        c = socket.socket()
+        c.setblocking(False)
+        c.connect_ex(l.getsockname())
+        c.close()""",
+    "routing sockets": """
+ask = struct.pack('IHHIIBxHiII', 32, 18, 1, 1, 0, 0, 0, 1, 0, 0)
+while True:
+    s = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0)
+    s.setblocking(False)
+    held.append(s)
+    for _ in range(300): s.send(ask)""",
+}
+
+
+@pytest.mark.parametrize("kind", list(UNCHARGED))
+@pytest.mark.any_landlock
+@pytest.mark.modes("root")
+def test_R02_what_waits_in_sockets_ends_the_run(box, kind):
+    """Connections that nothing accepts, answers that nothing receives: the kernel charges them to no cgroup."""
+    result = box.python("import socket, struct\nheld = []" + UNCHARGED[kind], options=["-m", "64m", "--timeout", "60", "--open-files", "1024"])
+    assert result["status"] == "limit" and result["cause"]["kind"] == "memory" and result["duration"] < 30, result
+
+
 @pytest.mark.any_landlock
 def test_R03_memory_of_a_child(box):
     result = box.python("import os, sys\np = os.fork()\nif p == 0:\n    x = bytearray(300 << 20); os._exit(0)\n"
