@@ -323,7 +323,7 @@ static char store[] = "/tmp/confine-XXXXXX";
 
 static const struct confine_path view[] = {
 	{ "/usr", CONFINE_READ, false },	{ "/lib64", CONFINE_READ, true },
-	{ "/etc/hosts", CONFINE_READ, false },	{ "/not/there", CONFINE_READ, false },
+	{ "/etc/group", CONFINE_READ, false },	{ "/not/there", CONFINE_READ, false },
 	{ "/dev/null", CONFINE_DEVICE, false }, { "/proc/self", CONFINE_READ, false },
 	{ store, CONFINE_STORE, false },	{ NULL, CONFINE_READ, false },
 };
@@ -342,7 +342,7 @@ static int look_around(int refused)
 		const char *path;
 		int flags, want;
 	} cases[] = {
-		{ "/etc/hosts", O_RDONLY, 0 },
+		{ "/etc/group", O_RDONLY, 0 },
 		{ "/usr/bin/env", O_RDONLY, 0 },
 		{ "/proc/self/status", O_RDONLY, 0 },
 		{ "/dev/null", O_RDWR, 0 },

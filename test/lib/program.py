@@ -199,7 +199,9 @@ class Stage:
 
     def __init__(self):
         # Not below /tmp or /var/tmp: zygotes have their own, and would not find their runners.
-        self.top = Path(tempfile.mkdtemp(prefix="tests-", dir="/var/lib" if IS_ROOT else Path.home()))
+        # Where the root is an overlay, a room has /srv (tools/room).
+        place = "/srv" if os.path.ismount("/srv") else "/var/lib"
+        self.top = Path(tempfile.mkdtemp(prefix="tests-", dir=place if IS_ROOT else Path.home()))
         self.top.chmod(0o755)
         self.bin = self.top / "bin"
         self.bin.mkdir()
