@@ -285,7 +285,10 @@ static int perform(struct atoll *atoll, struct run_remote *daemon, struct run_op
 {
 	_cleanup_(outcome_done) struct run_outcome out = { .exit_code = EXIT_OURS };
 	struct error err = { 0 };
-	int r = run_remote(daemon, o, request, &out, &err);
+	int r;
+
+	daemon->atoll = atoll;
+	r = run_remote(daemon, o, request, &out, &err);
 
 	run_remote_close(daemon);
 	if (r == 0)

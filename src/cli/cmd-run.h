@@ -134,6 +134,7 @@ bool run_feeds_stdin(const struct run_options *o, const json_t *request);
 /* --- run-remote.c --- */
 struct run_remote {
 	bool is_there;
+	struct atoll *atoll; /* knows the languages; NULL: nothing is said about compiling */
 	struct remote remote;
 	struct http_client *client;
 	int64_t opened_ns;

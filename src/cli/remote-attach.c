@@ -73,6 +73,8 @@ static int on_text(struct attachment *t, struct span text, struct error *err)
 	if (!event)
 		return error_set(err, ERROR_INTERNAL, EPROTO,
 				 "the daemon's WebSocket makes no sense; see its log");
+	if (strcmp(text_of(event, "event"), "stage") == 0 && t->a->follow.stage)
+		t->a->follow.stage(t->a->follow.data);
 	if (strcmp(text_of(event, "event"), "result") == 0) {
 		t->a->follow.result = json_incref(json_object_get(event, "data"));
 		t->over = true;

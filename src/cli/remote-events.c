@@ -111,6 +111,8 @@ static int on_event(struct events_reading *g, const json_t *event, struct error 
 	for (size_t i = 0; i < ARRAY_SIZE(g->streams); i++)
 		if (strcmp(name, g->streams[i].name) == 0)
 			return on_remote_output(g, &g->streams[i], event, err);
+	if (strcmp(name, "stage") == 0 && g->f->stage)
+		g->f->stage(g->f->data);
 	if (strcmp(name, "output") == 0 && g->f->rich && !g->muted)
 		g->f->rich(g->f->data, json_object_get(event, "data"));
 	return strcmp(name, "result") == 0 ? on_result(g, event, err) : 0;

@@ -102,6 +102,7 @@ struct remote_follow {
 	remote_output_fn output;    /* NULL: not wanted */
 	/* A rich output, {"data", "metadata"}; NULL: not wanted. Borrowed. */
 	void (*rich)(void *data, json_t *output);
+	void (*stage)(void *data); /* a stage has ended; NULL: not wanted */
 	void *data;
 	json_t *result; /* of the last event; the caller owns it */
 };

@@ -20,6 +20,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -27,6 +28,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "cli/remote.h"
+#include "client/executor.h"
 
 enum {
 	STDIN_MS = 5,
@@ -123,6 +125,7 @@ struct passage {
 	struct run_stream stream;
 	bool wants_result; /* the client wants it as text */
 	bool interactive;  /* input follows */
+	bool compiles;	   /* first, and a person waits */
 };
 
 static int pass_output(void *data, int fd, const char *bytes, size_t n)
@@ -168,11 +171,44 @@ static int read_id(const struct http_client *c, char *ret, size_t size, struct e
 	return 0;
 }
 
+/* A second has passed in which only the compiler can have worked. A signal, because two kinds of loops wait for the daemon. */
+static void tell_compiling(int number _unused_)
+{
+	static const char text[] = "atoll: compiling…\n";
+
+	(void)!write(STDERR_FILENO, text, sizeof(text) - 1);
+}
+
+static void watch_compiling(void)
+{
+	const struct sigaction action = { .sa_handler = tell_compiling,
+					  .sa_flags = SA_RESTART | SA_RESETHAND };
+
+	if (sigaction(SIGALRM, &action, NULL) == 0)
+		(void)alarm(1);
+}
+
+/* Whether the run begins with a compile stage, and a person waits for it. */
+static bool is_watched(const struct run_remote *d, const struct run_options *o,
+		       const json_t *request)
+{
+	const char *language = json_string_value(json_object_get(request, "language"));
+
+	return o->progress.wanted && language && !json_object_get(request, "stages") &&
+	       flow_language_is_compiled(d->atoll, language);
+}
+
+static void end_watch(void *data _unused_)
+{
+	(void)alarm(0);
+}
+
 static int read_events(struct passage *p, json_t **ret, struct error *err)
 {
 	struct remote_attach a = { .follow = { .remote = &p->d->remote,
 					       .client = p->d->client,
 					       .output = p->o->json ? NULL : pass_output,
+					       .stage = end_watch,
 					       .data = p },
 				   .input_fd = STDIN_FILENO,
 				   .cancel_fd = p->stream.cancel_fd };
@@ -292,7 +328,10 @@ static int pass_through(struct passage *p, const char *body, struct error *err)
 	int r = begin_passage(p, body, err);
 
 	if (r > 0) {
+		if (p->compiles && !is_whole(p))
+			watch_compiling();
 		r = is_whole(p) ? read_whole(p, &result, err) : read_events(p, &result, err);
+		end_watch(NULL);
 		if (r == 0)
 			conclude(p, result);
 		json_decref(result);
@@ -317,6 +356,7 @@ int run_remote(struct run_remote *d, struct run_options *o, json_t *request,
 	if (!d->is_there || !suits(o, request))
 		return 0;
 	p.wants_result = run_wants_result(o, request);
+	p.compiles = is_watched(d, o, request);
 	p.interactive = take_input(o, request);
 	body = json_dumps(request, JSON_COMPACT);
 	if (!body)

@@ -4,6 +4,7 @@
  * policies read so far, the host's facts, the loop, and a broker. If no pool listens, the broker is forked at
  * the very start of a run, while this process is small, and prepares itself while the request is parsed.
  */
+#include "client/executor.h"
 #include "client/run.h"
 
 #include "base/clock.h"
@@ -300,6 +301,14 @@ int atoll_detect(struct atoll *a, const struct atoll_sample *sample, char **lang
 		return refuse_call(&err, r, problem);
 	*language = strdup(found->name);
 	return *language ? 0 : -ENOMEM;
+}
+
+bool flow_language_is_compiled(struct atoll *a, const char *name)
+{
+	const struct language *found;
+	struct error ignored = { 0 };
+
+	return registry_find(a->registry, name, &found, &ignored) == 0 && found->compile_argv[0];
 }
 
 int atoll_languages(struct atoll *a, char **json, char **problem)

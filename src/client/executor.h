@@ -174,3 +174,6 @@ int executor_explain(struct executor *s, json_t *root, json_t **ret,
 
 /* "ex_" and 128 random bits: 29 characters. ret has room for struct result's id. */
 void flow_make_id(char *ret, size_t size);
+struct atoll;
+/* client.c. Whether programs of that language are compiled; false of an unknown one. */
+bool flow_language_is_compiled(struct atoll *a, const char *name);

@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 import pty
+import shutil
 import signal
 import socket
 import subprocess
@@ -274,3 +275,47 @@ def test_result_of_a_conversation(daemon):
     out, _ = popen.communicate(b"late", timeout=25)
     result = json.loads(out)
     assert popen.returncode == 2 and result["stdout"] == "late" and result["id"] == history(daemon)[0]["id"]
+
+
+SLOW = """name: slow
+title: Slow
+extensions: [slow]
+source: main.slow
+runtime: /usr/bin/sh
+package: dash
+version: [/usr/bin/sh, -c, "echo 1"]
+version_prefix: "Slow "
+compile: [/usr/bin/sh, -c, 'sleep 1.2; cp "$1" "$0"', "{build}/program", "{source}"]
+run: [/usr/bin/sh, "{build}/program"]
+"""
+
+
+@pytest.mark.modes("root")
+def test_a_long_compile_is_told_on_a_terminal(atoll, stage, work):
+    """By a command of its own, and by one that asks a daemon, with and without a terminal to read from; not of a build that is there."""
+    data = work / "data"
+    shutil.copytree(stage.data, data, symlinks=True)
+    (data / "languages" / "slow.yaml").write_text(SLOW)
+    daemon = Daemon(atoll, work, "--data-dir", data)
+
+    def shown(url, code, *words, stdin=subprocess.DEVNULL):
+        ours, theirs = pty.openpty()
+        popen = atoll.variant(env={"ATOLL_URL": str(url), "ATOLL_DATA_DIR": str(data)}).popen(
+            ["run", *words, "-l", "slow", "-c", code], stdin=theirs if stdin is None else stdin, stderr=theirs)
+        os.close(theirs)
+        out, _ = popen.communicate(timeout=25)
+        text = b""
+        try:
+            while piece := os.read(ours, 4096):
+                text += piece
+        except OSError:
+            os.close(ours)
+        return out.decode(), text.decode()
+
+    try:
+        told = ("1\n", "atoll: compiling…\r\n")
+        assert shown("off", "echo 1") == told
+        assert shown(daemon.socket, "echo 1 #") == told and shown(daemon.socket, "echo 1 ##", stdin=None) == told
+        assert shown(daemon.socket, "echo 1 #") == ("1\n", "") and shown(daemon.socket, "echo 1 ###", "-q") == ("1\n", "")
+    finally:
+        daemon.end()
