@@ -5,14 +5,26 @@
  */
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/cmd.h"
 #include "cli/say.h"
 #include "client/kit-prepare.h"
 
+#define CLEAR_LINE "\r\033[K"
+
+/* A terminal shows what takes the time; the line is written over. */
 static void say_kit(void *data, const char *title, const char *text)
 {
-	(void)data;
+	const bool *is_terminal = data;
+
+	if (*is_terminal)
+		(void)fputs(CLEAR_LINE, stderr);
+	if (*is_terminal && !text)
+		(void)fprintf(stderr, "atoll: preparing %s, which takes up to half a minute",
+			      title);
+	if (!text)
+		return;
 	(void)printf("%-12s %s\n", title, text);
 	(void)fflush(stdout);
 }
@@ -40,9 +52,10 @@ static int prepare_main(const struct command *self, int argc, char **argv)
 {
 	const struct atoll_options options = { .size = sizeof(options), .pool = "" };
 	struct wanted_languages wanted = { 0 };
-	const struct kit_watch watch = { .say = say_kit,
-					 .only = wanted.names,
-					 .cancel_fd = -EBADF };
+	bool is_terminal = isatty(STDERR_FILENO);
+	const struct kit_watch watch = {
+		.say = say_kit, .data = &is_terminal, .only = wanted.names, .cancel_fd = -EBADF
+	};
 	struct arguments args = { .argc = argc, .argv = argv };
 	_cleanup_free_ char *problem = NULL;
 	struct error err = { 0 };
@@ -58,6 +71,8 @@ static int prepare_main(const struct command *self, int argc, char **argv)
 		return EXIT_OURS;
 	}
 	r = kit_prepare(a, &watch, &err);
+	if (is_terminal)
+		(void)fputs(CLEAR_LINE, stderr);
 	(void)atoll_free(a);
 	return r < 0 ? say_error(&err) : 0;
 }

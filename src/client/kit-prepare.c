@@ -135,8 +135,10 @@ static int prepare_language(const struct kit_making *m, const struct language *l
 		report_kit(m->watch, lang, "was there");
 		return 0;
 	}
-	if (r >= 0)
+	if (r >= 0) {
+		report_kit(m->watch, lang, NULL);
 		r = make_kit(m, lang, key, err);
+	}
 	if (r < 0)
 		return error_wrap(err, r, "kit of %s", lang->title);
 	(void)snprintf(text, sizeof(text), "made in %.1f s",

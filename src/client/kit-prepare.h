@@ -11,7 +11,8 @@
 #include <stdbool.h>
 
 struct kit_watch {
-	void (*say)(void *data, const char *title, const char *text); /* or NULL */
+	/* text: how it ended; NULL: it begins. say may be NULL. */
+	void (*say)(void *data, const char *title, const char *text);
 	void *data;
 	const char *const *only; /* names of languages, NULL-terminated; NULL: all */
 	bool behind;		 /* at low priority */

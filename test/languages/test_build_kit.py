@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Kits: a first compile that finds things ready. Faster, never different, and nothing inside can change a kit."""
 import os
+import pty
 import re
 import secrets
 import shutil
@@ -352,6 +353,17 @@ def test_damaged_kit_is_ignored(kits, how):
         header.unlink(missing_ok=True)
         kept.rename(header)
     assert "-I/kit" in kits.atoll.run(["run", "--explain", "-l", "cpp", "-c", code], env=kits.env).out
+
+
+def test_a_terminal_shows_what_is_prepared(kits):
+    kits.find("token").unlink()
+    ours, theirs = pty.openpty()
+    with kits.atoll.popen(["prepare", "shellc"], env=kits.env, stdin=subprocess.DEVNULL, stderr=theirs) as popen:
+        os.close(theirs)
+        said = popen.stdout.read()
+    assert popen.returncode == 0 and said.startswith(b"Shell compiler made in"), said
+    assert b"atoll: preparing Shell compiler, which takes up to half a minute\r\x1b[K" in os.read(ours, 4096)
+    os.close(ours)
 
 
 @pytest.mark.parametrize("how", ["poisoned", "removed"])
