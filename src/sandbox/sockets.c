@@ -28,23 +28,21 @@ static int64_t read_word(pid_t pid, const char *file, const char *word)
 	return at && sscanf(at + strlen(word), "%lld", &n) == 1 ? n : 0;
 }
 
-/* A line a socket; the fifth column is what waits in it. */
+/* A line a socket, below a line of titles; the fifth column is what waits in it. */
 static int64_t read_routing(pid_t pid)
 {
-	char path[64], line[256];
-	int64_t sum = 0;
+	long long sum = 0, waits;
+	char path[64];
 	FILE *f;
 
 	(void)snprintf(path, sizeof(path), "/proc/%d/net/netlink", pid);
 	f = fopen(path, "re");
-	while (f && fgets(line, sizeof(line), f)) {
-		long long waits;
-
-		if (sscanf(line, "%*s %*d %*u %*x %lld", &waits) == 1)
-			sum += waits;
-	}
-	if (f)
-		(void)fclose(f);
+	if (!f)
+		return 0;
+	(void)!fscanf(f, "%*[^\n]");
+	while (fscanf(f, "%*s %*s %*s %*s %lld%*[^\n]", &waits) == 1)
+		sum += waits;
+	(void)fclose(f);
 	return sum;
 }
 
