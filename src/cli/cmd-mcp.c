@@ -7,11 +7,12 @@
  *
  * The daemon speaks the protocol; this command carries lines. It asks the daemon that runs, or a private one that it starts
  * (private-daemon.h). When standard input ends, requests that are nearly done are still answered; then it leaves, and what is left
- * is cancelled.
+ * is cancelled, which it says on standard error.
  *
  * Nothing is written to standard output but messages. A reader that stalls holds up the reading of answers, and a daemon that
  * stalls the reading of input: neither is buffered without bound.
  */
+#include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
@@ -31,7 +32,7 @@ enum {
 	STDOUT_PIECE = 4096, /* that a pipe takes at once */
 	HELD_MAX = 1 << 20,  /* bytes for standard output, before answers are no longer read */
 	OUT_MAX_BYTES = 512 << 20,
-	LAST_ANSWERS_MS = 1000, /* after the end of the input */
+	LAST_ANSWERS_MS = 5000, /* after the end of the input */
 };
 
 struct mcp_options_of_command {
@@ -280,6 +281,10 @@ static int mcp_main(const struct command *self, int argc, char **argv)
 		r = connect_bridge(&b, &o, &own, &err);
 	if (r == 0)
 		r = run_bridge(&b, &err);
+	if (r == 0 && b.asked > b.answered)
+		say("the input ended %d s ago; requests that were not answered are cancelled: "
+		    "%" PRId64,
+		    LAST_ANSWERS_MS / 1000, b.asked - b.answered);
 	websocket_client_done(&b.socket);
 	private_daemon_stop(&own);
 	buf_done(&b.in);
