@@ -250,8 +250,7 @@ static int finish_command(const struct run_options *o, const struct run_outcome 
 
 		return r != 0 ? r : out->signal ? EXIT_SIGNAL + out->signal : out->exit_code;
 	}
-	/* On a pipe, standard error is the program's. */
-	if (out->reduced && !o->quiet && isatty(STDERR_FILENO))
+	if (out->reduced && !o->quiet)
 		say("%s", out->reduced);
 	if (out->problem)
 		say("%s", out->problem);

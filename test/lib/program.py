@@ -33,12 +33,23 @@ def plain_mode(mode):
     return mode.removesuffix("-warm")
 
 
+# What `atoll run` says of reduced isolation, which rootless always is: tests get it apart from standard error.
+REDUCED = re.compile(rb"^atoll: isolation is (?:reduced|minimal): without .*\n", re.M)
+
+
+class Process(subprocess.Popen):
+    def communicate(self, *args, **more):
+        out, err = super().communicate(*args, **more)
+        return out, err and REDUCED.sub(b"", err)
+
+
 class Finished:
     """A process that ended: exit code, both streams, how long it took."""
 
     def __init__(self, argv, returncode, stdout, stderr, elapsed):
         self.argv, self.returncode = argv, returncode
-        self.stdout, self.stderr = stdout, stderr
+        self.stdout, self.stderr = stdout, REDUCED.sub(b"", stderr)
+        self.reduced = [line.decode() for line in REDUCED.findall(stderr)]
         self.elapsed = elapsed
 
     @property
@@ -159,7 +170,7 @@ class Atoll:
         more.setdefault("stdin", subprocess.PIPE)
         more.setdefault("stdout", subprocess.PIPE)
         more.setdefault("stderr", subprocess.PIPE)
-        return subprocess.Popen(argv, env=self.environment(env), cwd=cwd or self.home, start_new_session=True, **more)
+        return Process(argv, env=self.environment(env), cwd=cwd or self.home, start_new_session=True, **more)
 
     def run(self, args, input=b"", timeout=60, env=None, cwd=None, program=None, **more):
         popen = self.popen(args, env=env, cwd=cwd, program=program, **more)
