@@ -196,12 +196,18 @@ bool run_has_makefile(json_t *files)
 	return makefile_of(files) != NULL;
 }
 
-/* Whether there is a rule for the target `run`. */
+/* Whether there is a rule for the target `run`: `run:` or `run::`, and no variable (`run := …`). */
 static bool has_run_target(const char *makefile)
 {
 	for (const char *at = makefile; at; at = strchr(at, '\n')) {
+		size_t name, colons;
+
 		at += *at == '\n';
-		if (strncmp(at, "run", 3) == 0 && at[3 + strspn(at + 3, " \t")] == ':')
+		if (strncmp(at, "run", 3) != 0)
+			continue;
+		name = 3 + strspn(at + 3, " \t");
+		colons = strspn(at + name, ":");
+		if (colons > 0 && at[name + colons] != '=')
 			return true;
 	}
 	return false;

@@ -92,10 +92,11 @@ PART = "#!/bin/sh\necho built: $*\n"
     ({"Makefile": BUILT, "part": PART}, ["--", "a", "b c"], 0, "built: a b c\n", ""),
     ({"makefile": BUILT + "run: bin/prog\n\techo target run\n", "part": PART, "main.c": "int main() { return 9; }"}, [], 0, "target run\n", ""),
     ({"Makefile": BUILT, "main.py": "print('not built')"}, [], 0, "not built\n", ""),
+    ({"Makefile": "run := x\n" + BUILT, "part": PART}, [], 0, "built:\n", ""),
     ({"Makefile": "x:\n\techo words; exit 3\n"}, [], 2, "", "words"),
     ({"Makefile": "x:\n\techo > x\n"}, [], 127, "", "make built no program, and the Makefile has no target run; name it: --stage build=make"),
     ({"Makefile": "x: part\n\tfor i in a b; do cp part $$i; chmod +x $$i; done\n", "part": PART}, [], 127, "", "several programs (./a ./b)"),
-], ids=["program", "target", "python", "fails", "nothing", "several"])
+], ids=["program", "target", "python", "a variable run", "fails", "nothing", "several"])
 def test_a_makefile(atoll, folder, files, words, code, out, err):
     """It is a stage: what make prints is shown only when it fails, and what it built runs."""
     if not os.path.exists("/usr/bin/make"):
