@@ -310,7 +310,8 @@ def test_a_session_that_cannot_start_is_none(web):
     before = len(web.get("/v1/sessions").json()["sessions"])
     answer = web.post("/v1/sessions", {"language": "python", "limits": {"disk": "64k"}, "files": {"a": "x" * 200000}})
     assert answer.status >= 400, answer
-    for request, detail in (({"limits": {"memory": "4m"}}, "used more than 4 MiB of memory"), ({"env": {"PYTHONHOME": "/x"}}, "exited with 1; ")):
+    starved = {"limits": {"memory": "4m"}, "env": {"PYTHONHASHSEED": "1"}}  # which no interpreter that is ready has
+    for request, detail in ((starved, "used more than 4 MiB of memory"), ({"env": {"PYTHONHOME": "/x"}}, "exited with 1; ")):
         answer = web.post("/v1/sessions", {"language": "python", **request})
         assert answer.status == 400 and answer.json()["detail"].startswith("the session's interpreter did not start: " + detail), answer.json()
     assert len(web.get("/v1/sessions").json()["sessions"]) == before
