@@ -52,21 +52,29 @@ struct bridge {
 
 /* --- in --- */
 
-/* Whether a message is a request or an answer to one: to know when all are answered. */
-static bool message_has(struct span text, bool method)
+/* To know when all requests are answered; a request that is cancelled gets no answer. */
+enum message_kind { MESSAGE_OTHER, MESSAGE_REQUEST, MESSAGE_ANSWER, MESSAGE_CANCEL };
+
+static enum message_kind message_kind(struct span text)
 {
 	json_t *message = json_loadb(text.data, text.len, 0, NULL);
-	const json_t *id = json_object_get(message, "id");
-	bool has = id && !json_is_null(id) && !json_object_get(message, "method") == !method;
+	const json_t *id = json_object_get(message, "id"),
+		     *method = json_object_get(message, "method");
+	enum message_kind kind = MESSAGE_OTHER;
 
+	if (id && !json_is_null(id))
+		kind = method ? MESSAGE_REQUEST : MESSAGE_ANSWER;
+	else if (method && strcmp(json_string_value(method) ?: "", "notifications/cancelled") == 0)
+		kind = MESSAGE_CANCEL;
 	json_decref(message);
-	return has;
+	return kind;
 }
 
 static int send_line(struct bridge *b, struct span line, struct error *err)
 {
 	enum websocket_op op = utf8_is_valid(line.data, line.len) ? WEBSOCKET_TEXT
 								  : WEBSOCKET_BINARY;
+	enum message_kind kind;
 	int r;
 
 	line = span_trim(line);
@@ -74,7 +82,9 @@ static int send_line(struct bridge *b, struct span line, struct error *err)
 		line.len--;
 	if (line.len == 0)
 		return 0;
-	b->asked += message_has(line, true);
+	kind = message_kind(line);
+	b->asked += kind == MESSAGE_REQUEST;
+	b->answered += kind == MESSAGE_CANCEL;
 	r = websocket_client_queue(&b->socket, op, line);
 	return r < 0 ? error_set(err, ERROR_INTERNAL, -r, "cannot send to the daemon: %s",
 				 strerror(-r))
@@ -134,7 +144,7 @@ static int on_bridge_frame(void *data, enum websocket_op op, struct span payload
 				      : error_set(err, ERROR_LOST, ECONNRESET,
 						  "the daemon has closed the connection");
 	}
-	b->answered += message_has(payload, false);
+	b->answered += message_kind(payload) == MESSAGE_ANSWER;
 	if (buf_append(&b->out, payload.data, payload.len) < 0 || buf_puts(&b->out, "\n") < 0)
 		return error_oom(err);
 	return 0;
