@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""N04–N12 of notes/security.md §3.4: programs that may reach listed destinations reach these and no others, whatever they try."""
+"""N04–N12 of notes/security.md §3.4: programs that may reach listed destinations reach these and no others."""
 import contextlib
 import json
 import os
@@ -255,7 +255,7 @@ for _ in range(30):
 
 
 def test_N08_questions_to_the_resolver_are_bounded(near, internet):
-    """A question tells the name to others, whatever is answered: one that is too much is not asked."""
+    """Each question tells a name to others, with or without an answer: beyond the bound none is asked."""
     before = len(internet.names_asked())
     result = near.python("""
 import socket
