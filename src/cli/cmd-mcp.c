@@ -292,9 +292,8 @@ static int mcp_main(const struct command *self, int argc, char **argv)
 	if (r == 0)
 		r = run_bridge(&b, &err);
 	if (r == 0 && b.asked > b.answered)
-		say("the input ended %d s ago; requests that were not answered are cancelled: "
-		    "%" PRId64,
-		    LAST_ANSWERS_MS / 1000, b.asked - b.answered);
+		say("the input has ended; requests that were not answered are cancelled: %" PRId64,
+		    b.asked - b.answered);
 	websocket_client_done(&b.socket);
 	private_daemon_stop(&own);
 	buf_done(&b.in);
