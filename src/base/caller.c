@@ -58,6 +58,12 @@ const struct caller *caller_with_most(const struct callers *cs, enum caller_slot
 
 /* --- Limits ------------------------------------------------------------------------------------------------------- */
 
+int64_t slot_share(int64_t max)
+{
+	/* Of few, none can be set aside. */
+	return max < 4 ? max : max - MAX(max / 8, (int64_t)1);
+}
+
 static bool exceeds_own(const struct callers *cs, const struct slot_demand *d, int64_t own)
 {
 	const struct slot_rule *rule = &cs->rules[d->slot];
@@ -103,10 +109,9 @@ static int say_demand(const struct callers *cs, const struct slot_demand *d, boo
 			"in %d s, or send less at once",
 			(int)d->retry_after_s);
 	case SLOT_SESSIONS:
-		return error_set(err, ERROR_BUSY, EBUSY,
-				 "%s as many sessions as there may be; close one, or try again "
-				 "later",
-				 own ? "you have" : "this server has");
+		return error_set(err, ERROR_BUSY, EBUSY, "%s; close one, or try again later",
+				 own ? "you have as many sessions as one caller may have now"
+				     : "this server has as many sessions as there may be");
 	default:
 		return error_set(err, ERROR_BUSY, EBUSY, "the queue is full; try again in %d s",
 				 (int)d->retry_after_s);

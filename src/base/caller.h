@@ -48,6 +48,9 @@ struct slot_rule {
 	bool newcomer;	 /* max does not bind a caller that holds none */
 };
 
+/* The own_max of a slot that no caller may fill: of four or more, one eighth (at least one) stays free for another caller. */
+int64_t slot_share(int64_t max);
+
 struct callers {
 	struct caller *list;
 	struct slot_rule rules[_SLOT_MAX];

@@ -99,6 +99,16 @@ static void test_bounds(void **state _unused_)
 	assert_null(caller_put(&cs, a));
 }
 
+static void test_share(void **state _unused_)
+{
+	assert_int_equal(slot_share(1), 1);
+	assert_int_equal(slot_share(3), 3);
+	assert_int_equal(slot_share(4), 3);
+	assert_int_equal(slot_share(16), 14);
+	assert_int_equal(slot_share(512), 448);
+	assert_int_equal(slot_share(1000), 875);
+}
+
 /* Callers that hold any divide a line of 5; each may have one. */
 static void test_divided(void **state _unused_)
 {
@@ -203,7 +213,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_life),   cmocka_unit_test(test_charges),
 		cmocka_unit_test(test_bounds), cmocka_unit_test(test_divided),
-		cmocka_unit_test(test_firsts), cmocka_unit_test(test_words),
+		cmocka_unit_test(test_share),  cmocka_unit_test(test_firsts),
+		cmocka_unit_test(test_words),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -124,8 +124,6 @@ struct engine {
 };
 
 /* --- execution-charge.c --- */
-/* How many places one caller may take: all but some, so that there is one for the next. */
-int64_t places_per_caller(int64_t running_max);
 void engine_set_rules(struct engine *e); /* by its options */
 /* May one more of this caller's run? NULL: a caller that has nothing here. */
 bool engine_has_place(const struct engine *e, const struct caller *c);

@@ -5,16 +5,6 @@
  */
 #include "engine/engine-private.h"
 
-enum { RESERVE_FROM = 4, RESERVE_PART = 8 };
-
-int64_t places_per_caller(int64_t running_max)
-{
-	/* Of few places none can be set aside. */
-	if (running_max < RESERVE_FROM)
-		return running_max;
-	return running_max - MAX(running_max / RESERVE_PART, (int64_t)1);
-}
-
 static int64_t or_unbounded(int64_t max)
 {
 	return max == 0 ? SLOT_UNBOUNDED : max;
@@ -27,7 +17,7 @@ void engine_set_rules(struct engine *e)
 
 	rules[SLOT_PLACES] = (struct slot_rule){
 		.max = o->running_max,
-		.own_max = places_per_caller(o->running_max),
+		.own_max = slot_share(o->running_max),
 	};
 	rules[SLOT_JOBS] = (struct slot_rule){
 		.max = o->queue_max,

@@ -147,15 +147,6 @@ static void test_patient(void **state)
 		client_done(&line[i]);
 }
 
-static void test_places(void **state _unused_)
-{
-	assert_int_equal(places_per_caller(1), 1);
-	assert_int_equal(places_per_caller(3), 3);
-	assert_int_equal(places_per_caller(PLACES), PER_CALLER);
-	assert_int_equal(places_per_caller(16), 14);
-	assert_int_equal(places_per_caller(512), 448);
-}
-
 /* A request of about that many bytes. */
 static char *make_large(size_t bytes)
 {
@@ -217,7 +208,6 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_jobs, setup_engine, teardown_engine),
 		cmocka_unit_test_setup_teardown(test_patient, setup_engine, teardown_engine),
 		cmocka_unit_test_setup_teardown(test_bytes, setup_engine, teardown_engine),
-		cmocka_unit_test(test_places),
 	};
 
 	return cmocka_run_group_tests(tests, setup_service, teardown_service);

@@ -28,7 +28,8 @@ int sessions_new(const struct sessions_options *options, struct sessions **ret)
 	all->o = *options;
 	all->o.callers->rules[SLOT_SESSIONS] = (struct slot_rule){
 		.max = options->max,
-		.own_max = options->max_per_caller,
+		.own_max = MIN(options->max_per_caller, slot_share(options->max)),
+		.divided = true,
 	};
 	all->o.callers->rules[SLOT_SESSION_BYTES] = (struct slot_rule){
 		.max = HELD_BYTES_MAX,

@@ -235,13 +235,15 @@ def test_execute_with_a_session_id(web):
 
 
 @contextlib.contextmanager
-def tokens_served(mode, stage):
+def tokens_served(mode, stage, settings="{}\n"):
     work = stage.scratch(mode, "session-tokens")
+    (work / "settings.yaml").write_text(settings)
+    os.chown(work / "settings.yaml", work.stat().st_uid, -1)
     words = [f"hidden-word-of-32-characters-000{n}" for n in (1, 2)]
     (work / "tokens").write_text("".join(f"{word}\n" for word in words))
     (work / "tokens").chmod(0o600)
     os.chown(work / "tokens", work.stat().st_uid, -1)
-    served = Served(Atoll(mode, stage), work, "--token-file", str(work / "tokens"))
+    served = Served(Atoll(mode, stage), work, "--token-file", str(work / "tokens"), "--config", str(work / "settings.yaml"))
     try:
         yield served, [Web(served.daemon.host, served.daemon.port, token) for token in words]
     finally:
@@ -304,6 +306,29 @@ def test_bounds_and_drain(mode, stage):
         begun = time.monotonic()
         served.end()
         assert time.monotonic() - begun < 20
+
+
+def test_sessions_are_shared_among_callers(mode, stage):
+    """Seven eighths are one caller's bound; callers that have sessions divide them; what exists is kept."""
+    with tokens_served(mode, stage, "sessions: {max: 8}\n") as (_, (one, two)):
+        def ask(web):
+            answer = web.post("/v1/sessions", {"language": "bash"})
+            if answer.status != 201:
+                assert "as one caller may have" in problem(answer, 429), answer
+                assert int(answer.headers["retry-after"]) >= 1
+            return answer
+
+        taken = [ask(one) for _ in range(8)]
+        assert [a.status for a in taken] == [201] * 7 + [429]
+        assert ask(two).status == 201
+        # One half of seven is each one's part now: the first caller keeps what it has, and gets no more before it is below its part.
+        for answer in taken[:4]:
+            assert ask(one).status == 429
+            assert one.delete(f"/v1/sessions/{answer.json()['id']}").status == 204
+        assert [ask(two).status for _ in range(3)] == [201, 201, 429]
+        assert ask(one).status == 429
+        assert two.post("/v1/cleanup").json()["sessions"] == 3
+        assert [ask(one).status for _ in range(5)] == [201] * 4 + [429]
 
 
 def test_a_session_that_cannot_start_is_none(web):
