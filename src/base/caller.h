@@ -22,6 +22,7 @@ enum caller_slot {
 	SLOT_BODY_BYTES,       /* request bodies in the server's memory */
 	SLOT_ANSWER_BYTES,     /* answers that the client has not taken yet */
 	SLOT_PLACES,	       /* executions that run */
+	SLOT_JUDGING,	       /* those of them that have tests */
 	SLOT_JOBS,	       /* jobs that wait */
 	SLOT_WAITED,	       /* executions that wait and have a client that waits for them */
 	SLOT_PATIENT,	       /* the same, where the client does not know a refusal */

@@ -3,6 +3,7 @@
  * `atoll serve`: the daemon. Its flags come from the table of settings (daemon/settings.h); the monitor does
  * the rest.
  */
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -119,6 +120,16 @@ static int check_settings(const struct config_source *source)
 	return EXIT_FAILURE;
 }
 
+/* A container may be kept to a part of the host's. */
+static int32_t usable_cores(void)
+{
+	cpu_set_t cpus;
+
+	return sched_getaffinity(0, sizeof(cpus), &cpus) == 0
+		       ? CPU_COUNT(&cpus)
+		       : (int32_t)sysconf(_SC_NPROCESSORS_ONLN);
+}
+
 static int serve_main(const struct command *self, int argc, char **argv)
 {
 	struct arguments args = { .argc = argc, .argv = argv };
@@ -127,7 +138,7 @@ static int serve_main(const struct command *self, int argc, char **argv)
 					.env = (const char *const *)environ,
 					.flags = serve.flags,
 					.root = geteuid() == 0,
-					.cores = (int32_t)sysconf(_SC_NPROCESSORS_ONLN),
+					.cores = usable_cores(),
 					.memory_bytes = host_memory_bytes() };
 	struct error err = { 0 };
 	int r = options_parse(self->options, &args, &serve, &err);

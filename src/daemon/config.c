@@ -268,6 +268,9 @@ static int complete_config(const struct config_source *source, struct config *c,
 		c->callback_secrets = none;
 	if (c->queue_running == 0)
 		c->queue_running = usual_running(source);
+	/* A test's time is judged: it should not share its core. */
+	if (c->queue_judging == 0)
+		c->queue_judging = MAX(source->cores, 1);
 	for (size_t i = 0; r == 0 && c->listen[i]; i++)
 		r = i < CONFIG_LISTEN_MAX
 			    ? config_address_parse(c->listen[i], &address, err)

@@ -89,6 +89,7 @@ struct config {
 	int64_t sessions_max, sessions_per_caller, sessions_host_calls;
 	int64_t queue_bytes, queue_bytes_per_caller;
 	int64_t queue_running; /* at once; never 0: derived from cores and memory if not set */
+	int64_t queue_judging; /* of them, with tests; never 0: as many as cores if not set */
 	int64_t drain_ms;      /* time for runs to end after SIGTERM */
 
 	/* HTTP */

@@ -175,6 +175,7 @@ static int open_engine(struct front *f, struct error *err)
 		.unpacker_fd = f->unpacker_fd,
 		.callers = &f->parts->callers,
 		.running_max = c->queue_running,
+		.judging_max = c->queue_judging,
 		.queue_max = c->queue_max,
 		.queue_per_caller = c->queue_per_caller,
 		.queue_bytes = c->queue_bytes,

@@ -115,6 +115,7 @@ static void test_presets(void **state)
 	assert_string_equal(c->audit_file, "/home/person/.local/state/atoll/audit.log");
 	assert_int_equal(c->log_level, LOG_INFO);
 	assert_int_equal(c->queue_running, 32);
+	assert_int_equal(c->queue_judging, 4);
 	assert_memory_equal(&c->defaults, &presets, sizeof(presets));
 	assert_int_equal(c->ceilings.cpus_milli, 4000);
 	assert_int_equal(c->defaults_set | c->ceilings_set, 0);

@@ -24,8 +24,9 @@ int engine_enqueue(struct execution *x)
 	char line[HISTORY_NAME_MAX + 8];
 	int r;
 
-	/* A line of their own, which may be long: others of the same caller take turns with it. */
-	(void)snprintf(line, sizeof(line), "%s%s", x->patient ? "\n" : "", x->caller->name);
+	/* Lines of their own, which may be long or stand still: others of the same caller take turns with them. */
+	(void)snprintf(line, sizeof(line), "%s%s%s", x->patient ? "\n" : "", x->judging ? "\t" : "",
+		       x->caller->name);
 	r = queue_push(&e->queue, x->level, line, &x->queue_item);
 
 	if (r < 0)
@@ -54,7 +55,9 @@ static struct execution *of_item(const struct queue_item *item)
 
 static bool may_run(const void *data, const struct queue_item *item)
 {
-	return engine_has_place(data, of_item(item)->caller);
+	const struct execution *x = of_item(item);
+
+	return engine_has_place(data, x->caller, x->judging);
 }
 
 static struct execution *pick(struct engine *e)
@@ -90,7 +93,7 @@ static void pick_all(struct engine *e)
 {
 	struct execution *x;
 
-	while (engine_has_place(e, NULL) && (x = pick(e))) {
+	while (engine_has_place(e, NULL, false) && (x = pick(e))) {
 		execution_charge_place(x);
 		list_start(x);
 	}

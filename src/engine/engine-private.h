@@ -79,12 +79,13 @@ struct execution {
 
 	enum submit_mode mode;
 	bool patient;	    /* waits in a line of its own: struct submission */
+	bool judging;	    /* has tests: it takes one of the few places for them, too */
 	bool cancel_wanted; /* by a client, while it could not be ended at once */
 	enum input_mode input;
 	int level; /* of the queue */
 	struct queue_item queue_item;
-	struct charge load, load_bytes; /* execution-charge.c */
-	int64_t accepted_ns;		/* CLOCK_MONOTONIC */
+	struct charge load, load_judging, load_bytes; /* execution-charge.c */
+	int64_t accepted_ns;			      /* CLOCK_MONOTONIC */
 	char *callback_url;
 	struct execution_callbacks to;
 	struct execution_deadlines due;
@@ -125,8 +126,8 @@ struct engine {
 
 /* --- execution-charge.c --- */
 void engine_set_rules(struct engine *e); /* by its options */
-/* May one more of this caller's run? NULL: a caller that has nothing here. */
-bool engine_has_place(const struct engine *e, const struct caller *c);
+/* May one more of this caller's run, with tests or without? NULL: a caller that has nothing here. */
+bool engine_has_place(const struct engine *e, const struct caller *c, bool judging);
 enum caller_slot engine_line_slot(enum submit_mode mode, bool patient);
 /* Each gives back what the execution was charged with before. */
 void execution_charge_waiting(struct execution *x);
@@ -177,6 +178,8 @@ int prepare_body(struct engine *e, json_t *body, struct prepared *ret,
 		 struct error *err) _must_check_;
 /* Fills run, limits, hash, language, policy and timeout_chosen of x. */
 int prepare_run(struct execution *x, struct prepared *p, struct error *err) _must_check_;
+/* The request has tests. */
+bool prepare_is_judging(const json_t *body);
 /* The hash of what is run. */
 void prepare_hash(struct span code, char ret[SHA256_HEX]);
 

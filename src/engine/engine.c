@@ -67,6 +67,7 @@ static void take_request(struct execution *x)
 		(void)!text_load_json(&place, &row.request, &body);
 	}
 	x->level = prepare_level(x, body);
+	x->judging = prepare_is_judging(body);
 	if (history_is_interactive(x->engine->o.history, x->record.row))
 		x->input = INPUT_INTERACTIVE;
 	json_decref(body);
@@ -150,6 +151,8 @@ int engine_new(const struct engine_options *options, struct engine **ret, struct
 		return error_oom(err);
 	e->o = *options;
 	e->o.running_max = MAX(e->o.running_max, (int64_t)1);
+	if (e->o.judging_max == 0)
+		e->o.judging_max = e->o.running_max;
 	if (e->o.ended_max == 0)
 		e->o.ended_max = ENDED_MAX;
 	if (e->o.ended_bytes_max == 0)

@@ -44,6 +44,7 @@ struct engine_options {
 	struct callers *callers; /* outlives it; the engine sets the rules of its slots */
 
 	int64_t running_max; /* at once */
+	int64_t judging_max; /* of them, with tests; 0: no bound of their own */
 	int64_t queue_max;   /* jobs that wait */
 	/* Of them, of one caller; of its waited ones that wait, as many, shared with the callers that wait at the same time. */
 	int64_t queue_per_caller;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What executions take of the limits that callers share (base/caller.h). One that runs has a place. One that waits has one of a
- * line (jobs, waited ones, patient ones) and the bytes of its body.
+ * What executions take of the limits that callers share (base/caller.h). One that runs has a place; one with tests also has a
+ * place of the judging ones, which are as few as the cores, so that no test waits for a processor that another one uses. One that
+ * waits has one of a line (jobs, waited ones, patient ones) and the bytes of its body.
  */
 #include "engine/engine-private.h"
 
@@ -18,6 +19,10 @@ void engine_set_rules(struct engine *e)
 	rules[SLOT_PLACES] = (struct slot_rule){
 		.max = o->running_max,
 		.own_max = slot_share(o->running_max),
+	};
+	rules[SLOT_JUDGING] = (struct slot_rule){
+		.max = o->judging_max,
+		.own_max = slot_share(o->judging_max),
 	};
 	rules[SLOT_JOBS] = (struct slot_rule){
 		.max = o->queue_max,
@@ -42,9 +47,14 @@ void engine_set_rules(struct engine *e)
 	};
 }
 
-bool engine_has_place(const struct engine *e, const struct caller *c)
+static bool has_slot(const struct engine *e, const struct caller *c, enum caller_slot slot)
 {
-	return caller_check(e->o.callers, c, (struct slot_demand){ SLOT_PLACES, 1, 0 }, NULL) == 0;
+	return caller_check(e->o.callers, c, (struct slot_demand){ slot, 1, 0 }, NULL) == 0;
+}
+
+bool engine_has_place(const struct engine *e, const struct caller *c, bool judging)
+{
+	return has_slot(e, c, SLOT_PLACES) && (!judging || has_slot(e, c, SLOT_JUDGING));
 }
 
 enum caller_slot engine_line_slot(enum submit_mode mode, bool patient)
@@ -59,17 +69,23 @@ void execution_charge_waiting(struct execution *x)
 	struct callers *callers = x->engine->o.callers;
 
 	charge_take(&x->load, callers, x->caller, engine_line_slot(x->mode, x->patient), 1);
+	charge_done(&x->load_judging);
 	charge_take(&x->load_bytes, callers, x->caller, SLOT_WAITING_BYTES, x->record.body_bytes);
 }
 
 void execution_charge_place(struct execution *x)
 {
-	charge_take(&x->load, x->engine->o.callers, x->caller, SLOT_PLACES, 1);
+	struct callers *callers = x->engine->o.callers;
+
+	charge_take(&x->load, callers, x->caller, SLOT_PLACES, 1);
+	if (x->judging)
+		charge_take(&x->load_judging, callers, x->caller, SLOT_JUDGING, 1);
 	charge_done(&x->load_bytes);
 }
 
 void execution_charge_nothing(struct execution *x)
 {
 	charge_done(&x->load);
+	charge_done(&x->load_judging);
 	charge_done(&x->load_bytes);
 }

@@ -49,6 +49,11 @@ int prepare_level(const struct execution *x, const json_t *body)
 	return 2 * (priority + PRIORITY_MAX) + !execution_is_job(x);
 }
 
+bool prepare_is_judging(const json_t *body)
+{
+	return json_array_size(json_object_get(body, "tests")) > 0;
+}
+
 static int read_callback(const struct engine *e, const json_t *value, const char **ret,
 			 struct error *err)
 {

@@ -26,9 +26,9 @@ int32_t engine_retry_after_s(const struct engine *e)
 			    (int64_t)RETRY_MAX_S);
 }
 
-static bool begins_at_once(const struct engine *e, const struct caller *c)
+static bool begins_at_once(const struct engine *e, const struct caller *c, bool judging)
 {
-	return e->queue.count == 0 && engine_has_place(e, c);
+	return e->queue.count == 0 && engine_has_place(e, c, judging);
 }
 
 static int check_demand(const struct engine *e, const struct caller *c, struct slot_demand demand,
@@ -44,7 +44,8 @@ static int check_space(const struct engine *e, const struct submission *in, int6
 {
 	const struct caller *c = caller_find(e->o.callers, in->caller);
 
-	if (in->turn.carrier || (in->mode != SUBMIT_DETACHED && begins_at_once(e, c)))
+	if (in->turn.carrier ||
+	    (in->mode != SUBMIT_DETACHED && begins_at_once(e, c, prepare_is_judging(in->request))))
 		return 0;
 	return check_demand(e, c, (struct slot_demand){ SLOT_WAITING_BYTES, bytes, 0 }, err);
 }
@@ -53,7 +54,8 @@ static int check_bounds(const struct engine *e, const struct submission *in, str
 {
 	const struct caller *c = caller_find(e->o.callers, in->caller);
 	const struct slot_demand demand = { engine_line_slot(in->mode, in->patient), 1, 0 };
-	int r = in->turn.carrier || (in->mode != SUBMIT_DETACHED && begins_at_once(e, c))
+	bool judging = prepare_is_judging(in->request);
+	int r = in->turn.carrier || (in->mode != SUBMIT_DETACHED && begins_at_once(e, c, judging))
 			? 0
 			: check_demand(e, c, demand, err);
 
@@ -203,6 +205,7 @@ static struct execution *make_execution(struct engine *e, const struct candidate
 	x->mode = in->mode;
 	x->input = in->interactive ? INPUT_INTERACTIVE : INPUT_GIVEN;
 	x->patient = in->patient;
+	x->judging = prepare_is_judging(in->request);
 	x->accepted_ns = in->accepted_ns ? in->accepted_ns : clock_now_ns();
 	x->record.created_ns = e->created_ns = next_created_ns(e->created_ns);
 	x->record.body = json_incref(in->request);
@@ -292,15 +295,15 @@ static void admit(struct execution *x)
 		audit_submitted(x);
 		execution_move(x, EXECUTION_ACCEPTING);
 		execution_charge_waiting(x);
-		if (execution_is_job(x) &&
-		    (e->queue.count + e->accepting.n > 0 || !engine_has_place(e, x->caller)))
+		if (execution_is_job(x) && (e->queue.count + e->accepting.n > 0 ||
+					    !engine_has_place(e, x->caller, x->judging)))
 			slim(x);
 		list_add(&e->accepting, x);
 		engine_want_commit(e);
 		return;
 	}
 	deadline_waited(x);
-	if (execution_is_turn(x) || begins_at_once(e, x->caller)) {
+	if (execution_is_turn(x) || begins_at_once(e, x->caller, x->judging)) {
 		/* The books are kept while it runs. */
 		if (!execution_is_turn(x))
 			execution_charge_place(x);

@@ -27,6 +27,11 @@ static void leave(struct submitter *clients, size_t n)
 	}
 }
 
+static int wait_with(struct submitter *c, const char *caller, const char *body)
+{
+	return submit(c, body, (struct submission){ .caller = caller, .mode = SUBMIT_DETACHED });
+}
+
 static void assert_busy(const struct submitter *c)
 {
 	assert_int_equal(c->err.code, ERROR_BUSY);
@@ -147,6 +152,49 @@ static void test_patient(void **state)
 		client_done(&line[i]);
 }
 
+#define JUDGED "{\"language\": \"bash\", \"code\": \"sleep 20\", \"tests\": [{\"expected\": \"\"}]}"
+
+/* Of those with tests, fewer run at once; the others pass them in the queue, also those of the same caller. */
+static void test_judging(void **state)
+{
+	struct submitter judged[PER_CALLER] = { 0 }, plain = { 0 }, other = { 0 };
+
+	(void)state;
+	fix.engine->o.judging_max = 2;
+	engine_set_rules(fix.engine);
+	for (size_t i = 0; i < ARRAY_SIZE(judged); i++)
+		assert_int_equal(wait_with(&judged[i], "greedy", JUDGED), 0);
+	run_until(&judged[2].accepted);
+	run_for_ms(1);
+	assert_int_equal(engine_used(fix.engine, SLOT_JUDGING), 2);
+	assert_int_equal(engine_used(fix.engine, SLOT_PLACES), 2);
+	assert_int_equal(fix.engine->queue.count, 1);
+	assert_int_equal(come(&plain, "greedy", "0", false), 0);
+	run_until(&plain.ended);
+	assert_string_equal(plain.status, "success");
+	assert_int_equal(submit(&other, JUDGED, (struct submission){ .caller = "modest" }), 0);
+	run_for_ms(1);
+	assert_int_equal(engine_used(fix.engine, SLOT_JUDGING), 2);
+	/* A place that is given back is taken again. */
+	assert_int_equal(execution_cancel(judged[0].x), 0);
+	for (int i = 0; i < 8000 && !execution_has_ended(judged[0].x); i++)
+		run_for_ms(5);
+	run_for_ms(1);
+	assert_int_equal(engine_used(fix.engine, SLOT_JUDGING), 2);
+	assert_int_equal(fix.engine->queue.count, 1);
+	for (size_t i = 0; i < ARRAY_SIZE(judged); i++)
+		(void)execution_cancel(judged[i].x);
+	(void)execution_cancel(other.x);
+	run_until(&other.ended);
+	for (int i = 0; i < 8000 && !engine_is_idle(fix.engine); i++)
+		run_for_ms(5);
+	assert_int_equal(engine_used(fix.engine, SLOT_JUDGING), 0);
+	client_done(&plain);
+	client_done(&other);
+	for (size_t i = 0; i < ARRAY_SIZE(judged); i++)
+		client_done(&judged[i]);
+}
+
 /* A request of about that many bytes. */
 static char *make_large(size_t bytes)
 {
@@ -156,11 +204,6 @@ static char *make_large(size_t bytes)
 	(void)snprintf(text, bytes + 64, "{\"language\": \"bash\", \"code\": \": %*d\"}",
 		       (int)bytes, 1);
 	return text;
-}
-
-static int wait_with(struct submitter *c, const char *caller, const char *body)
-{
-	return submit(c, body, (struct submission){ .caller = caller, .mode = SUBMIT_DETACHED });
 }
 
 /* Bodies that wait, in memory and in files, have a bound of bytes for each caller and in all. */
@@ -208,6 +251,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_jobs, setup_engine, teardown_engine),
 		cmocka_unit_test_setup_teardown(test_patient, setup_engine, teardown_engine),
 		cmocka_unit_test_setup_teardown(test_bytes, setup_engine, teardown_engine),
+		cmocka_unit_test_setup_teardown(test_judging, setup_engine, teardown_engine),
 	};
 
 	return cmocka_run_group_tests(tests, setup_service, teardown_service);
