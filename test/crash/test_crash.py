@@ -106,6 +106,25 @@ def test_the_watch_itself(start):
 
 
 @pytest.mark.modes("root")
+def test_C01_background_work_dies_in_time(start, work):
+    """What makes kits behind the daemon has little of the processors, but enough to die: with a nice value of 19 and 24 busy
+    neighbours it took 4 seconds, with 10 a third of one."""
+    (work / "kits").mkdir()
+    survivor = start(env={"ATOLL_KIT_DIR": str(work / "kits")})
+    seen = set()
+
+    def niceness():
+        for pid in survivor.strays():
+            with contextlib.suppress(ProcessLookupError):
+                seen.add(os.getpriority(os.PRIO_PROCESS, pid))
+        return seen - {0}
+
+    wait_until(niceness, 30, "nothing makes kits")
+    assert max(seen) <= 10, seen
+    survivor.kill("monitor")
+
+
+@pytest.mark.modes("root")
 def test_C05_durable_before_acknowledged(start):
     """The instant after a 202, the instant after a result: both are there for ever."""
     survivor = start("--running", "2")
