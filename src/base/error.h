@@ -32,6 +32,8 @@ enum error_code {
 	ERROR_STOPPING,	   /* the server takes no new work */
 	ERROR_LOST,	   /* the broker died, and the run with it */
 	ERROR_CONFLICT,	   /* the state of what the request names does not permit it */
+	/* The request has a callback_url, and the settings allow none. */
+	ERROR_CALLBACKS_OFF,
 	_ERROR_MAX,
 };
 

@@ -155,6 +155,7 @@ int remote_refusal(struct http_client *c, struct error *err)
 		const char *detail; /* NULL: the daemon's own */
 	} codes[] = {
 		{ "policy_refused", ERROR_POLICY, EPERM, NULL },
+		{ "callbacks_off", ERROR_CALLBACKS_OFF, EPERM, NULL },
 		{ "unknown_language", ERROR_RUNTIME, ENOPKG, NULL },
 		{ "invalid_field", ERROR_INPUT, EINVAL, NULL },
 		{ "invalid_request", ERROR_INPUT, EINVAL, NULL },

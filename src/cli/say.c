@@ -36,6 +36,7 @@ int error_exit_code(enum error_code code)
 	/* Every other code: EXIT_OURS. */
 	static const int codes[_ERROR_MAX] = {
 		[ERROR_POLICY] = EXIT_REFUSED,
+		[ERROR_CALLBACKS_OFF] = EXIT_REFUSED,
 		[ERROR_RUNTIME] = EXIT_NO_RUNTIME,
 	};
 

@@ -100,7 +100,7 @@ void audit_submitted(const struct execution *x)
 
 void audit_refused(struct engine *e, const char *caller, const struct error *err)
 {
-	bool denied = err->code == ERROR_POLICY;
+	bool denied = err->code == ERROR_POLICY || err->code == ERROR_CALLBACKS_OFF;
 
 	log_say(e->o.audit, denied ? LOG_WARNING : LOG_INFO, denied ? "denied" : "refused",
 		LOG_TEXT("caller", caller), LOG_TEXT("field", *err->field ? err->field : NULL),

@@ -5,6 +5,10 @@
  * and another to connect(). No redirects, no proxies, nothing of the answer is kept. What is not taken is tried again a few
  * times, later each time; then it is given up: the result stays readable under its id. A message is signed in place: curl copies
  * (and for https encrypts) the same bytes on this thread.
+ *
+ * A result is sent at least once. That its callback is due stands in the history, beside its row, until the callback was taken or
+ * given up. So a process that was killed leaves it to the next one, which also sends what it had to record as interrupted. An
+ * execution without a row is known to this process only.
  */
 #include "engine/engine-private.h"
 
@@ -23,6 +27,7 @@
 enum {
 	POSTS_MAX = 256,
 	POSTS_BYTES_MAX = 64 << 20,
+	RESUME_MS = 1000,
 	URL_MAX = 2000,
 	ANSWER_MAX = 64 << 10,
 	LINE_MAX_BYTES = 4096, /* a signature for each of 64 secrets */
@@ -46,6 +51,7 @@ struct poster {
 	struct source *timer;
 	struct post *posts;
 	size_t n, bytes;
+	int64_t resume_ns; /* monotonic: when the history is next asked for callbacks that are due */
 };
 
 struct watched { /* one of curl's sockets */
@@ -128,9 +134,16 @@ int poster_check(const struct engine *e, const char *url, struct error *err)
 {
 	bool private_ok;
 
-	if (!e->o.callbacks)
-		return error_refuse(err, "callback_url",
-				    "callback_url: this server allows no callbacks; leave it out");
+	int r;
+
+	if (!e->o.callbacks) {
+		r = error_refuse(
+			err, "callback_url",
+			"callback_url: this server sends no callbacks: leave it out and ask for "
+			"the result, or set callbacks.allow in the server's settings");
+		err->code = ERROR_CALLBACKS_OFF;
+		return r;
+	}
 	return judge_url(e, url, &private_ok, err);
 }
 
@@ -174,6 +187,13 @@ static void post_free(struct post *post)
 	free(post);
 }
 
+/* It is no longer due. If the disk does not take that, the callback is sent once more, under the same webhook-id. */
+static void settle(const struct execution *x)
+{
+	if (x->record.row)
+		(void)!history_callback_done(x->engine->o.history, x->record.row);
+}
+
 static void give_up(struct post *post, const char *why)
 {
 	struct engine *e = post->poster->engine;
@@ -182,6 +202,7 @@ static void give_up(struct post *post, const char *why)
 	log_say(e->o.log, LOG_WARNING, "a callback was not taken",
 		LOG_TEXT("id", post->execution->id), LOG_TEXT("why", why),
 		LOG_I64("attempts", post->attempts));
+	settle(post->execution);
 	post_free(post);
 }
 
@@ -284,6 +305,7 @@ static void conclude_post(struct post *post, CURLcode code)
 	(void)curl_easy_getinfo(post->curl, CURLINFO_RESPONSE_CODE, &status);
 	if (status >= 200 && status < 300) {
 		post->poster->engine->metrics.posts_sent++;
+		settle(post->execution);
 		post_free(post);
 		return;
 	}
@@ -421,40 +443,110 @@ bool poster_is_idle(const struct poster *p)
 	return p->n == 0;
 }
 
-static struct post *post_new(struct poster *p, struct execution *x)
+static struct post *post_new(struct poster *p, struct execution *x, struct error *err)
 {
 	struct post *post = calloc(1, sizeof(*post));
-	struct error err = { 0 };
+	int r;
 
-	if (!post)
+	if (!post) {
+		(void)error_oom(err);
 		return NULL;
+	}
 	*post = (struct post){ .poster = p, .next = p->posts, .execution = execution_ref(x) };
 	p->posts = post;
 	p->n++;
 	p->bytes += x->record.result_text.len;
 	post->curl = curl_easy_init();
-	if (!post->curl || !set_options(post) ||
-	    judge_url(p->engine, x->callback_url, &post->private_ok, &err) < 0 ||
-	    loop_add_timer(p->engine->o.loop, INT64_MAX, (struct handler){ attempt, post },
-			   &post->retry) < 0) {
+	r = judge_url(p->engine, x->callback_url, &post->private_ok, err);
+	if (r == 0 && (!post->curl || !set_options(post) ||
+		       loop_add_timer(p->engine->o.loop, INT64_MAX,
+				      (struct handler){ attempt, post }, &post->retry) < 0))
+		r = error_oom(err);
+	if (r < 0) {
 		post_free(post);
 		return NULL;
 	}
 	return post;
 }
 
+static bool can_post(const struct poster *p, size_t bytes)
+{
+	return p->n == 0 || (p->n < POSTS_MAX && p->bytes + bytes <= POSTS_BYTES_MAX);
+}
+
 void poster_post(struct poster *p, struct execution *x)
 {
+	const bool room = can_post(p, x->record.result_text.len);
+	struct error err = { 0 };
 	struct post *post = NULL;
 
-	if (p->multi && x->record.result_text.data && p->n < POSTS_MAX &&
-	    p->bytes + x->record.result_text.len <= POSTS_BYTES_MAX)
-		post = post_new(p, x);
+	if (!room && x->record.row)
+		return;
+	if (!room)
+		(void)error_set(&err, ERROR_BUSY, EBUSY, "too many wait already");
+	else if (!x->callback_url || !x->record.result_text.data)
+		(void)error_set(&err, ERROR_STORAGE, EIO, "its request or result cannot be read");
+	else
+		post = post_new(p, x, &err);
 	if (post) {
 		(void)attempt(post, 0);
 		return;
 	}
 	x->engine->metrics.posts_failed++;
 	log_say(x->engine->o.log, LOG_WARNING, "a callback was not sent", LOG_TEXT("id", x->id),
-		LOG_TEXT("why", "too many wait already"));
+		LOG_TEXT("why", err.text));
+	settle(x);
+}
+
+static bool is_posting(const struct poster *p, const char *id)
+{
+	for (const struct post *post = p->posts; post; post = post->next)
+		if (strcmp(post->execution->id, id) == 0)
+			return true;
+	return false;
+}
+
+/* An ended execution, as far as sending its result needs it. */
+static struct execution *read_back(struct engine *e, const struct history_row *row)
+{
+	struct text_place place = { .history = e->o.history, .id = row->id };
+	struct execution *x = execution_new(e, row->caller, row->id);
+	_cleanup_history_row_ struct history_row whole = { 0 };
+	json_t *body = NULL;
+	char *text = NULL;
+	int r = x ? history_get(e->o.history, NULL, row->id, &whole) : -ENOMEM;
+
+	if (r < 0)
+		return execution_unref(x);
+	x->record.row = row->row;
+	place.which = HISTORY_REQUEST;
+	(void)!text_load_json(&place, &whole.request, &body);
+	if (json_is_string(json_object_get(body, "callback_url")))
+		x->callback_url = strdup(json_string_value(json_object_get(body, "callback_url")));
+	json_decref(body);
+	place.which = HISTORY_RESULT;
+	if (whole.result && text_load(&place, &whole.result, &text) == 0)
+		x->record.result_text = (struct span){ text, strlen(text) };
+	return x;
+}
+
+void poster_resume(struct poster *p)
+{
+	_cleanup_history_page_ struct history_page page = { 0 };
+	struct engine *e = p->engine;
+
+	if (!p->multi || clock_now_ns() < p->resume_ns || history_health(e->o.history).degraded < 0)
+		return;
+	p->resume_ns = clock_now_ns() + RESUME_MS * NS_PER_MS;
+	/* At most POSTS_MAX of them are being sent already: if there are others, one is on this page. */
+	if (history_callbacks(e->o.history, INT64_MIN, (size_t)2 * POSTS_MAX, &page) < 0)
+		return;
+	for (size_t i = 0; i < page.n && can_post(p, 0); i++) {
+		struct execution *x = is_posting(p, page.rows[i].id) ? NULL
+								     : read_back(e, &page.rows[i]);
+
+		if (x)
+			poster_post(p, x);
+		(void)execution_unref(x);
+	}
 }

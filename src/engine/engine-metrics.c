@@ -79,6 +79,7 @@ static void put_ended(struct metric_text *out, const struct metrics *m)
 static const char *const reasons[_ERROR_MAX] = {
 	[ERROR_INPUT] = "invalid_request",
 	[ERROR_POLICY] = "policy_refused",
+	[ERROR_CALLBACKS_OFF] = "callbacks_off",
 	[ERROR_TOO_LARGE] = "too_large",
 	[ERROR_KEY_PENDING] = "idempotency_pending",
 	[ERROR_KEY_REUSED] = "idempotency_mismatch",

@@ -166,13 +166,14 @@ int32_t engine_retry_after_s(const struct engine *e);
 
 /* --- submit-prepare.c: from a body to a run that is open --- */
 struct prepared {
-	json_t *request;	  /* what the executor gets; a reference */
-	const char *callback_url; /* of the body, or NULL */
+	json_t *request; /* what the executor gets; a reference */
 	bool adaptive;
 };
 void prepared_done(struct prepared *p);
 /* The level of the queue. Within a priority, executions whose caller waits come before jobs. */
 int prepare_level(const struct execution *x, const json_t *body);
+/* Takes over the body's callback_url, if it has one that may be called. */
+int prepare_callback(struct execution *x, const json_t *body, struct error *err) _must_check_;
 /* Takes out what is the engine's own: archive, priority, callback_url, timeout "adaptive". */
 int prepare_body(struct engine *e, json_t *body, struct prepared *ret,
 		 struct error *err) _must_check_;
@@ -230,9 +231,12 @@ extern const struct stream_ops execution_stream_ops;
 struct poster *poster_new(struct engine *e);
 struct poster *poster_free(struct poster *p);
 bool poster_is_idle(const struct poster *p);
-/* Is this address one that may be called? Refusals: ERROR_INPUT, ERROR_POLICY, field callback_url. */
+/* Is this address one that may be called? Refusals: ERROR_CALLBACKS_OFF, ERROR_INPUT, ERROR_POLICY, field callback_url. */
 int poster_check(const struct engine *e, const char *url, struct error *err) _must_check_;
+/* Sends the result. Without room for it now, one that has a row waits there for poster_resume(). */
 void poster_post(struct poster *p, struct execution *x);
+/* Sends results that have ended and whose callbacks are due, of this process and of the one before; as many as there is room for. */
+void poster_resume(struct poster *p);
 
 /* --- audit.c --- */
 struct alerts *alerts_new(void);

@@ -46,6 +46,8 @@ static int on_engine_tick(void *data, uint32_t events)
 		save_again(e);
 	if (e->queue.count > 0)
 		engine_want_commit(e);
+	if (!e->draining)
+		poster_resume(e->poster);
 	readbacks_trim(e);
 	source_set_time(e->tick, clock_now_ns() + (more ? TICK_MORE_MS : TICK_MS) * NS_PER_MS);
 	return 0;

@@ -152,8 +152,8 @@ struct submitted {
 };
 
 /*
- * 0, also for `existing`. Refusals: ERROR_INPUT, ERROR_POLICY, ERROR_RUNTIME, ERROR_TOO_LARGE (an archive's contents),
- * ERROR_KEY_PENDING, ERROR_KEY_REUSED, ERROR_BUSY, ERROR_STORAGE, ERROR_STOPPING, ERROR_NOT_READY; err is never NULL.
+ * 0, also for `existing`. Refusals: ERROR_INPUT, ERROR_POLICY, ERROR_CALLBACKS_OFF, ERROR_RUNTIME, ERROR_TOO_LARGE (an
+ * archive's contents), ERROR_KEY_PENDING, ERROR_KEY_REUSED, ERROR_BUSY, ERROR_STORAGE, ERROR_STOPPING, ERROR_NOT_READY; err is never NULL.
  */
 int engine_submit(struct engine *e, const struct submission *in, struct submitted *ret,
 		  struct error *err) _must_check_;

@@ -360,10 +360,10 @@ static int open_again(struct execution *x, struct error *err)
 		if (x->state < EXECUTION_ENDING)
 			x->record.body = json_incref(body);
 	}
-	r = prepare_body(x->engine, body, &p, err);
 	/* One that the last process accepted comes without. */
-	if (r >= 0 && p.callback_url && !x->callback_url)
-		x->callback_url = strdup(p.callback_url);
+	r = prepare_callback(x, body, err);
+	if (r >= 0)
+		r = prepare_body(x->engine, body, &p, err);
 	if (r >= 0)
 		r = prepare_run(x, &p, err);
 	prepared_done(&p);

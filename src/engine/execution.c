@@ -145,6 +145,7 @@ struct history_new execution_new_row(const struct execution *x, bool running)
 		.running = running,
 		.started_ns = x->record.started_ns,
 		.interactive = execution_is_job(x) && x->input == INPUT_INTERACTIVE,
+		.callback = x->callback_url,
 	};
 }
 

@@ -54,20 +54,21 @@ bool prepare_is_judging(const json_t *body)
 	return json_array_size(json_object_get(body, "tests")) > 0;
 }
 
-static int read_callback(const struct engine *e, const json_t *value, const char **ret,
-			 struct error *err)
+int prepare_callback(struct execution *x, const json_t *body, struct error *err)
 {
+	const json_t *value = json_object_get(body, "callback_url");
 	const char *url = json_string_value(value);
 	int r;
 
-	if (!value || json_is_null(value))
+	if (!value || json_is_null(value) || x->callback_url)
 		return 0;
 	if (!url || strlen(url) != json_string_length(value))
 		return error_field(err, "callback_url", "callback_url: it is not a text");
-	r = poster_check(e, url, err);
-	if (r == 0)
-		*ret = url;
-	return r;
+	r = poster_check(x->engine, url, err);
+	if (r < 0)
+		return r;
+	x->callback_url = strdup(url);
+	return x->callback_url ? 0 : error_oom(err);
 }
 
 /* {…} of the body's own, so that adding to it changes nothing of the caller's. */
@@ -154,8 +155,6 @@ int prepare_body(struct engine *e, json_t *body, struct prepared *ret, struct er
 	for (size_t i = 0; i < ARRAY_SIZE(own); i++)
 		(void)json_object_del(p.request, own[i]);
 	r = read_priority(json_object_get(body, "priority"), &priority, err);
-	if (r >= 0)
-		r = read_callback(e, json_object_get(body, "callback_url"), &p.callback_url, err);
 	if (r >= 0)
 		r = take_archive(e, p.request, archive, err);
 	if (r >= 0 && p.adaptive &&

@@ -249,18 +249,15 @@ static void hash_turn(struct execution *x)
 static int judge_submission(struct execution *x, struct error *err)
 {
 	struct prepared p = { 0 };
-	int r = prepare_body(x->engine, x->record.body, &p, err);
+	/* First: if anything else is wrong with a job, the result that says so is sent there. */
+	int r = prepare_callback(x, x->record.body, err);
 
+	if (r >= 0)
+		r = prepare_body(x->engine, x->record.body, &p, err);
 	if (r < 0)
 		return r;
 	x->level = prepare_level(x, x->record.body);
-	if (p.callback_url) {
-		x->callback_url = strdup(p.callback_url);
-		if (!x->callback_url)
-			r = error_oom(err);
-	}
-	if (r >= 0)
-		r = prepare_run(x, &p, err);
+	r = prepare_run(x, &p, err);
 	prepared_done(&p);
 	return r;
 }

@@ -77,7 +77,7 @@ static void test_refusals_of_waited_ones(void **state)
 		{ "{\"language\": \"bash\", \"code\": \"\", \"archive\": \"eA==\"}", "archive",
 		  ERROR_INPUT },
 		{ "{\"language\": \"bash\", \"code\": \"\", \"callback_url\": \"http://h/\"}",
-		  "callback_url", ERROR_POLICY },
+		  "callback_url", ERROR_CALLBACKS_OFF },
 		{ "{\"language\": \"bash\", \"code\": \"\", \"network\": \"host\"}", "network",
 		  ERROR_POLICY },
 		{ "[]", "", ERROR_INPUT },

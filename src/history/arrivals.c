@@ -13,7 +13,7 @@
  * the last whole record are cut off before anything is written there: they may be part of a program's output, which must
  * never be read as a record.
  *
- * An execution that is large, comes with an Idempotency-Key, is part of a group or must reach the disk itself (`full`),
+ * An execution that is large, comes with an Idempotency-Key or a callback_url, is part of a group or must reach the disk itself (`full`),
  * and any that cannot be written to the file, goes straight into the database.
  */
 #include "history/store.h"
@@ -218,7 +218,7 @@ bool arrivals_take(struct history *h, const struct history_new *in, const struct
 	_cleanup_free_ char *labels = NULL;
 
 	if (accept_check(in) < 0 || all->fd < 0 || h->group || h->options.full || in->key ||
-	    in->interactive || waited_long(in) || all->n == ARRIVALS_MAX ||
+	    in->interactive || in->callback || waited_long(in) || all->n == ARRIVALS_MAX ||
 	    all->bytes > FILE_MAX - RECORD_MAX || !cut(all))
 		return false;
 	if (json_object_size(in->labels) > 0) {

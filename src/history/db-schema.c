@@ -123,8 +123,11 @@ static const char version_7[] =
 	"DROP TABLE epoch;"
 	"DELETE FROM meta WHERE name LIKE 'epoch%';";
 
+/* The executions whose result a callback_url has yet to get, for a process that sends them later. */
+static const char version_8[] = "CREATE TABLE callback(at INTEGER PRIMARY KEY);";
+
 static const char *const steps[] = {
-	version_1, version_2, version_3, version_4, version_5, version_6, version_7,
+	version_1, version_2, version_3, version_4, version_5, version_6, version_7, version_8,
 };
 
 #define SELECT_ROWS "SELECT " ROW_COLUMNS " FROM execution "
@@ -241,6 +244,11 @@ const char *const statements[_STMT_MAX] = {
 	[STMT_INTERACTIVE_ADD] = "INSERT INTO interactive(at) VALUES(?1)",
 	[STMT_INTERACTIVE_FIND] = "SELECT 1 FROM interactive WHERE at = ?1",
 	[STMT_INTERACTIVE_DELETE] = "DELETE FROM interactive WHERE at = ?1",
+	[STMT_CALLBACK_ADD] = "INSERT INTO callback(at) VALUES(?1)",
+	[STMT_CALLBACK_DUE] = "SELECT " ROW_COLUMNS " FROM callback CROSS JOIN execution"
+			      " ON execution.at = callback.at WHERE callback.at > ?1 AND state = 2"
+			      " ORDER BY callback.at LIMIT ?2",
+	[STMT_CALLBACK_DELETE] = "DELETE FROM callback WHERE at = ?1",
 	[STMT_SHARE_ADD] =
 		"INSERT INTO share(caller, rows, bytes) VALUES(?1, ?2, ?3)"
 		" ON CONFLICT(caller) DO UPDATE SET rows = rows + ?2, bytes = bytes + ?3",

@@ -101,6 +101,7 @@ struct history_new {
 	bool running;		       /* begins at once: no history_start() */
 	int64_t started_ns;	       /* realtime; 0: it has not begun (yet) */
 	bool interactive;	       /* its input comes while it runs */
+	bool callback; /* its result goes to a callback_url: history_callbacks() has it until that is done */
 };
 
 struct history_end {
@@ -212,6 +213,12 @@ int history_count(struct history *h, const struct history_filter *filter, struct
 /* Rows still queued with row > after, oldest first; for the engine after a restart. */
 int history_queued(struct history *h, int64_t after, size_t limit,
 		   struct history_page *ret) _must_check_;
+
+/* Ended rows with row > after whose callback is due, oldest first; for the engine, too. */
+int history_callbacks(struct history *h, int64_t after, size_t limit,
+		      struct history_page *ret) _must_check_;
+/* It was taken, or is given up. */
+int history_callback_done(struct history *h, int64_t row) _must_check_;
 
 /* Whether one was accepted as interactive; for the engine, too. */
 bool history_is_interactive(struct history *h, int64_t row);

@@ -65,17 +65,6 @@ static void take_victim(sqlite3_stmt *s, struct victims *all)
 	(void)snprintf(v->id, sizeof(v->id), "%s", (const char *)sqlite3_column_text(s, 1));
 }
 
-static int run_with(struct history *h, enum stmt which, int64_t value)
-{
-	int r = 0;
-	sqlite3_stmt *s = store_stmt(h, which, &r);
-
-	if (!s)
-		return r;
-	(void)sqlite3_bind_int64(s, 1, value);
-	return store_run(h, s);
-}
-
 /* How many bytes they were, or a negative errno. */
 static int forget_words(struct history *h, const struct victim *v)
 {
@@ -134,7 +123,7 @@ static int forget_key(struct history *h, const struct victim *v)
 static int delete_one(struct history *h, const struct victim *v, struct marks *m)
 {
 	static const enum stmt by_at[] = { STMT_DELETE_REQUEST, STMT_INTERACTIVE_DELETE,
-					   STMT_DELETE };
+					   STMT_CALLBACK_DELETE, STMT_DELETE };
 	/* A damaged index is made again: what it has is of no matter. */
 	const bool indexed = v->n <= m->indexed && !h->words_damaged;
 	int words = indexed ? forget_words(h, v) : 0;
@@ -143,9 +132,9 @@ static int delete_one(struct history *h, const struct victim *v, struct marks *m
 	if (r >= 0)
 		r = forget_key(h, v);
 	if (r >= 0)
-		r = run_with(h, STMT_DELETE_RESULT, v->n);
+		r = store_run_with(h, STMT_DELETE_RESULT, v->n);
 	for (size_t i = 0; i < ARRAY_SIZE(by_at) && r >= 0; i++)
-		r = run_with(h, by_at[i], v->at);
+		r = store_run_with(h, by_at[i], v->at);
 	if (r >= 0 && v->n <= m->counted) {
 		m->rows--;
 		m->bytes -= v->bytes;

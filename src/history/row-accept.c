@@ -166,13 +166,10 @@ static int insert_rest(struct history *h, const struct history_new *in, int64_t 
 	(void)sqlite3_bind_int64(s, 1, at);
 	bind_span(s, 2, in->request);
 	r = store_run(h, s);
-	if (r >= 0 && in->interactive) {
-		s = store_stmt(h, STMT_INTERACTIVE_ADD, &r);
-		if (!s)
-			return r;
-		(void)sqlite3_bind_int64(s, 1, at);
-		r = store_run(h, s);
-	}
+	if (r >= 0 && in->interactive)
+		r = store_run_with(h, STMT_INTERACTIVE_ADD, at);
+	if (r >= 0 && in->callback)
+		r = store_run_with(h, STMT_CALLBACK_ADD, at);
 	if (r < 0 || !in->key)
 		return r;
 	s = store_stmt(h, STMT_KEY_ADD, &r);

@@ -134,12 +134,13 @@ bool history_is_interactive(struct history *h, int64_t row)
 	return r > 0;
 }
 
-int history_queued(struct history *h, int64_t after, size_t limit, struct history_page *ret)
+static int read_page(struct history *h, enum stmt which, int64_t after, size_t limit,
+		     struct history_page *ret)
 {
 	_cleanup_history_page_ struct history_page page = { 0 };
 	size_t max = MIN(limit, (size_t)HISTORY_PAGE_MAX);
 	int r = 0;
-	sqlite3_stmt *s = store_stmt(h, STMT_QUEUED, &r);
+	sqlite3_stmt *s = store_stmt(h, which, &r);
 
 	if (!s)
 		return r;
@@ -161,6 +162,21 @@ int history_queued(struct history *h, int64_t after, size_t limit, struct histor
 	*ret = page;
 	page = (struct history_page){ 0 };
 	return 0;
+}
+
+int history_queued(struct history *h, int64_t after, size_t limit, struct history_page *ret)
+{
+	return read_page(h, STMT_QUEUED, after, limit, ret);
+}
+
+int history_callbacks(struct history *h, int64_t after, size_t limit, struct history_page *ret)
+{
+	return read_page(h, STMT_CALLBACK_DUE, after, limit, ret);
+}
+
+int history_callback_done(struct history *h, int64_t row)
+{
+	return store_run_with(h, STMT_CALLBACK_DELETE, row);
 }
 
 bool went_to_its_end(const char *status)

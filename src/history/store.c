@@ -130,6 +130,17 @@ int store_run(struct history *h, sqlite3_stmt *s)
 	return MIN(r, 0);
 }
 
+int store_run_with(struct history *h, enum stmt which, int64_t value)
+{
+	int r = 0;
+	sqlite3_stmt *s = store_stmt(h, which, &r);
+
+	if (!s)
+		return r;
+	(void)sqlite3_bind_int64(s, 1, value);
+	return store_run(h, s);
+}
+
 static int run_plain(struct history *h, enum stmt which)
 {
 	int r = 0;

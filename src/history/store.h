@@ -14,6 +14,7 @@
  *   meta        those marks, and the totals that retention needs
  *   share       the same totals by caller
  *   interactive the `at` of those whose input comes while they run
+ *   callback    the `at` of those whose result a callback_url has yet to get
  */
 #pragma once
 
@@ -83,6 +84,9 @@ enum stmt {
 	STMT_INTERACTIVE_ADD,
 	STMT_INTERACTIVE_FIND,
 	STMT_INTERACTIVE_DELETE,
+	STMT_CALLBACK_ADD,
+	STMT_CALLBACK_DUE,
+	STMT_CALLBACK_DELETE,
 	STMT_SHARE_ADD,
 	STMT_SHARE_DROP,
 	STMT_SHARE_ROWS,
@@ -157,6 +161,8 @@ void store_disconnect(struct history *h);
 sqlite3_stmt *store_stmt(struct history *h, enum stmt which, int *ret_r);
 /* Steps a statement that gives no rows, and resets it. */
 int store_run(struct history *h, sqlite3_stmt *s) _must_check_;
+/* The same of a statement with one number. */
+int store_run_with(struct history *h, enum stmt which, int64_t value) _must_check_;
 /* 1: a row; 0: the end, and it is reset; else a negative errno, and it is reset. */
 int store_step(struct history *h, sqlite3_stmt *s) _must_check_;
 /* The errno for SQLite's answer; storage trouble is remembered. */

@@ -184,6 +184,7 @@ static inline void become_version_6(struct history_fixture *f)
 		"INSERT INTO search(rowid, words) VALUES(-5, 'odd one');"
 		"REPLACE INTO meta(name, value) VALUES('indexed', 9000), ('counted', 9000),"
 		"  ('epoch', 1), ('epoch_start', 0), ('epoch_rows', 1), ('epoch_last', 5);"
+		"DROP TABLE callback;"
 		"DELETE FROM migration WHERE version > 6; PRAGMA user_version = 6";
 
 	assert_int_equal(sqlite3_exec(f->h->db, undo, NULL, NULL, NULL), SQLITE_OK);
@@ -198,6 +199,7 @@ static inline void become_version_2(struct history_fixture *f)
 		"INSERT INTO search(search) VALUES('delete-all');"
 		"INSERT INTO search(rowid, words) SELECT at, words FROM result WHERE words IS NOT "
 		"NULL;"
+		"DROP TABLE callback;"
 		"DELETE FROM migration WHERE version > 2; PRAGMA user_version = 2";
 
 	assert_int_equal(sqlite3_exec(f->h->db, undo, NULL, NULL, NULL), SQLITE_OK);
@@ -219,6 +221,7 @@ static inline void become_version_3(struct history_fixture *f)
 		"INSERT INTO search(search) VALUES('delete-all');"
 		"INSERT INTO search(rowid, words) SELECT -at, words FROM result WHERE words IS NOT "
 		"NULL;"
+		"DROP TABLE callback;"
 		"DELETE FROM migration WHERE version > 3; PRAGMA user_version = 3";
 
 	assert_int_equal(sqlite3_exec(f->h->db, undo, NULL, NULL, NULL), SQLITE_OK);
@@ -228,6 +231,7 @@ static inline void become_version_4(struct history_fixture *f)
 {
 	static const char undo[] =
 		"CREATE TABLE epoch(start INTEGER PRIMARY KEY, id INTEGER NOT NULL);"
+		"DROP TABLE callback;"
 		"DELETE FROM migration WHERE version > 4; PRAGMA user_version = 4";
 
 	assert_int_equal(sqlite3_exec(f->h->db, undo, NULL, NULL, NULL), SQLITE_OK);
@@ -240,6 +244,7 @@ static inline void become_version_5(struct history_fixture *f)
 		"CREATE TABLE posting(epoch INTEGER NOT NULL, word BLOB NOT NULL,"
 		"  ats BLOB NOT NULL, PRIMARY KEY(epoch, word)) WITHOUT ROWID;"
 		"INSERT INTO posting(epoch, word, ats) VALUES(1, CAST('odd' AS BLOB), x'05');"
+		"DROP TABLE callback;"
 		"DELETE FROM migration WHERE version > 5; PRAGMA user_version = 5";
 
 	assert_int_equal(sqlite3_exec(f->h->db, undo, NULL, NULL, NULL), SQLITE_OK);

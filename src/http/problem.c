@@ -25,6 +25,7 @@ static const struct {
 	[ERROR_INTERNAL] = { FAILED },
 	[ERROR_INPUT] = { 400, "invalid_request", NULL },
 	[ERROR_POLICY] = { 403, "policy_refused", NULL },
+	[ERROR_CALLBACKS_OFF] = { 403, "callbacks_off", NULL },
 	[ERROR_RUNTIME] = { 400, "unknown_language", NULL },
 	[ERROR_STORAGE] = { 503, "storage",
 			    "Storage is full or not writable; try again when there is room." },

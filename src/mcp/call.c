@@ -395,6 +395,7 @@ static const struct mcp_failure {
 } failures[] = {
 	{ ERROR_INPUT, MCP_INVALID_PARAMS, "invalid_field" },
 	{ ERROR_POLICY, MCP_INVALID_PARAMS, "policy_refused" },
+	{ ERROR_CALLBACKS_OFF, MCP_INVALID_PARAMS, "callbacks_off" },
 	{ ERROR_RUNTIME, MCP_INVALID_PARAMS, "unknown_language" },
 	{ ERROR_TOO_LARGE, MCP_INVALID_PARAMS, "too_large" },
 	{ ERROR_NOT_FOUND, MCP_INVALID_PARAMS, "not_found" },

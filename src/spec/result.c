@@ -112,6 +112,7 @@ static void judge_error(enum error_code code, struct verdict *ret)
 		ret->cause.kind = CAUSE_SETUP;
 		break;
 	case ERROR_POLICY:
+	case ERROR_CALLBACKS_OFF:
 		ret->status = STATUS_DENIED;
 		ret->cause.kind = CAUSE_POLICY;
 		break;

@@ -422,9 +422,14 @@ def verify_of_the_page():
 
 
 def test_callbacks(web, mode, stage):
-    """Only where it is allowed, and then the result as it is, signed with each secret."""
+    """Only where it is allowed, and then the result as it is, signed with each secret. Where it is not, no job is accepted either: its
+    client would wait for a message that never comes."""
     body = {"language": "bash", "code": "echo called", "callback_url": "http://127.0.0.1:9/x"}
-    assert refused(web, body) == "denied"
+    known = len(web.get("/v1/executions").json()["executions"])
+    for path in ("/v1/executions", "/v1/execute"):
+        answer = web.post(path, body)
+        assert "callbacks.allow" in problem(answer, 403, "callbacks_off") and answer.json()["field"] == "callback_url", answer
+    assert len(web.get("/v1/executions").json()["executions"]) == known
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Listener)
     server.got = []
     threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -450,6 +455,10 @@ def test_callbacks(web, mode, stage):
         assert [verify(secret, headers, text) for secret in secrets_of_it] == [True, True, False]
         assert not verify(secrets_of_it[0], headers, text + b" ")
         assert not verify(secrets_of_it[0], {**headers, "webhook-timestamp": str(int(headers["webhook-timestamp"]) - 1)}, text)
+        # When anything is wrong with a job, the result that says so is sent, too.
+        wrong = served.web.post("/v1/executions", {**body, "callback_url": f"http://127.0.0.1:{port}/wrong", "priority": 99}).json()["id"]
+        wait_until(lambda: len(server.got) == 2, 60, "no callback of a job that was refused came")
+        assert json.loads(server.got[1][1]) == served.web.wait(wrong) and server.got[1][0]["webhook-id"] == wrong
         for url in ("http://127.0.0.1:1/x", "file:///etc/passwd", "http://169.254.169.254/x", "gopher://127.0.0.1/"):
             assert refused(served.web, {**body, "callback_url": url}) in ("denied", "setup_error"), url
     finally:

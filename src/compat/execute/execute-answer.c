@@ -215,6 +215,7 @@ json_t *execute_refusal(const struct execute_call *call, const struct error *err
 	} failed = { 500, "The server failed; its log says why." }, kinds[_ERROR_MAX] = {
 		[ERROR_INPUT] = { 200, NULL },
 		[ERROR_POLICY] = { 200, NULL },
+		[ERROR_CALLBACKS_OFF] = { 200, NULL },
 		[ERROR_RUNTIME] = { 200, NULL },
 		[ERROR_TOO_LARGE] = { 200, NULL },
 		[ERROR_BUSY] = { 429, NULL },
