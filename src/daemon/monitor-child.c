@@ -96,8 +96,12 @@ void monitor_reap(struct monitor *m)
 
 void child_kill(const struct monitored_process *c, int signo)
 {
-	if (c->pid > 0)
-		(void)sys_pidfd_send_signal(c->pidfd, signo);
+	int r = c->pid > 0 ? process_signal(&c->monitor->setup, c->pidfd, signo) : 0;
+
+	if (r < 0 && r != -ESRCH)
+		log_say(&c->monitor->log, LOG_ERROR, "a process cannot be told to end",
+			LOG_TEXT("process", c->name), LOG_I64("pid", c->pid),
+			LOG_TEXT("why", strerror(-r)));
 }
 
 static int on_again(void *data, uint32_t events)

@@ -263,6 +263,20 @@ pid_t process_start_front(const struct process_setup *s, int control_fd)
 	return pid < 0 ? -errno : pid;
 }
 
+int process_signal(const struct process_setup *s, int pidfd, int signo)
+{
+	int r = sys_pidfd_send_signal(pidfd, signo), status = 1;
+	pid_t pid;
+
+	if (r != -EPERM)
+		return r;
+	/* The front's user may, and this process could become that user when it started the front. */
+	pid = fork();
+	if (pid == 0)
+		_exit(identity_become(&s->identity) < 0 || sys_pidfd_send_signal(pidfd, signo) < 0);
+	return pid > 0 && waitpid(pid, &status, 0) == pid && status == 0 ? 0 : r;
+}
+
 void process_describe_end(int wait_status, char *ret, size_t size)
 {
 	if (WIFSIGNALED(wait_status))

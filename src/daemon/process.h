@@ -32,5 +32,8 @@ struct process_setup {
 pid_t process_start_broker(const struct process_setup *s, int lifeline_fd) _must_check_;
 pid_t process_start_front(const struct process_setup *s, int control_fd) _must_check_;
 
+/* To a process of the monitor or of the front's user; also as root without CAP_KILL, as in a container that dropped it. */
+int process_signal(const struct process_setup *s, int pidfd, int signo);
+
 /* "exit code 1", "signal 9 (Killed)" */
 void process_describe_end(int wait_status, char *ret, size_t size);

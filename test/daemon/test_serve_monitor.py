@@ -527,6 +527,26 @@ def procs(group):
 
 
 @pytest.mark.modes("root")
+def test_root_without_the_right_to_signal(start):
+    """As in a container that drops CAP_KILL: the front's user is another than root. A signal ends the daemon all the same, and so does
+    a second one when the front hangs."""
+    for hangs in (False, True):
+        daemon = start(wrap=["setpriv", "--bounding-set=-kill", "--"])
+        assert not int(status_of(daemon.pid)["CapEff"], 16) & 1 << 5
+        front = daemon.child("front")
+        assert int(status_of(front)["Uid"].split()[0]) == FRONT_UID
+        assert Web(daemon.host, daemon.port).execute("bash", "echo on")["stdout"] == "on\n"
+        family = daemon.processes()
+        if hangs:
+            os.kill(front, signal.SIGSTOP)
+            os.kill(daemon.pid, signal.SIGTERM)
+            daemon.wait_record("draining")
+        assert daemon.end() == 0
+        daemon.wait_record("ended", process="front", how="signal 9 (Killed)" if hangs else "exit code 0")
+        wait_until(lambda: not any(map(is_alive, family)), 25, "processes of the daemon are left")
+
+
+@pytest.mark.modes("root")
 def test_groups_of_a_killed_broker(start):
     """They are removed once they are too old to belong to a run that has just begun."""
     daemon = start()
