@@ -166,22 +166,38 @@ static const struct schema_field stage[] = {
 
 static const struct schema_field test[] = {
 	{ "verdict",
-	  "passed|wrong_answer|compile_error|timeout|limit|cancelled|error|checker_error", NULL },
+	  "passed|wrong_answer|presentation_error|compile_error|timeout|limit|cancelled|error|"
+	  "checker_error|skipped",
+	  NULL },
+	{ "code", "AC|WA|TLE|MLE|OLE|RE|CE|PE|IE|SK", "the same in the word of contest judges" },
 	{ "passed", "boolean", NULL },
-	{ "status", SCHEMA_STATUS, NULL },
-	{ "exit_code", "integer?", NULL },
+	{ "status", SCHEMA_STATUS, "of the program" },
+	{ "exit_code", "integer?", "of the program, also when its output is wrong" },
+	{ "signal", "integer?", NULL },
+	{ "cause", "Cause", "reason for the program's end" },
 	{ "stdout", "string?", "whole up to limits.output" },
 	{ "stderr", "string?", NULL },
 	{ "duration", "number?", "seconds" },
+	{ "cpu_time", "number?", "seconds" },
 	{ "memory_peak", "integer?", "bytes" },
-	{ "points", "integer", "0 unless the test passed" },
+	{ "error", "Failure?", "the error that ended the program, where it is recognised" },
+	{ "difference", "Difference?", "the first one between output and expected" },
+	{ "points", "number", "0 unless the test passed, or its checker gave some" },
 	{ "message", "string", "what a checker's program printed, or how it failed" },
 	{ 0 },
 };
 
+static const struct schema_field difference[] = {
+	{ "line", "integer", "in the output, from 1" },
+	{ "column", "integer", "in characters, from 1" },
+	{ "expected", "string?", "what should stand there; null: nothing" },
+	{ "got", "string?", "what stands there; null: the output has ended" },
+	{ 0 },
+};
+
 static const struct schema_field points[] = {
-	{ "earned", "integer", NULL },
-	{ "possible", "integer", NULL },
+	{ "earned", "number", NULL },
+	{ "possible", "number", NULL },
 	{ 0 },
 };
 
@@ -431,6 +447,7 @@ static const struct schema shapes[] = {
 	{ "Usage", "Values of the kernel's counters.", usage, "*" },
 	{ "Stage", "One step of a run.", stage, "*-stdout stderr" },
 	{ "Test", "Outcome of one test.", test, "*-points message" },
+	{ "Difference", "Where an output differs from what was expected.", difference, "*" },
 	{ "Points", "What the tests were worth.", points, "*" },
 	{ "Failure", "An error that ended a program.", failure, "*-traceback" },
 	{ "Denial", "Something that the sandbox refused.", denial, "*" },

@@ -133,18 +133,18 @@ void flow_isolation(struct run *run, const struct record_started *start)
 			iso->missing[n++] = layer_name((enum layer)layer);
 }
 
-static void refine_suggestion(struct run *run, struct result_stage *stage)
+void flow_refine_suggestion(const struct run *run, struct span out, struct span err,
+			    struct result_stage *stage)
 {
 	struct cause *cause = &stage->verdict.cause;
 	const struct knob *k = cause->limit_key ? knob_find(cause->limit_key) : NULL;
-	const struct result *res = run->result;
 
 	if (k)
 		retry_refine(cause, &(struct retry_view){
 					    .ceiling = decision_ceiling(&run->decision, k),
 					    .code = run->code,
-					    .out = { res->out.text, res->out.len },
-					    .err = { res->err.text, res->err.len },
+					    .out = out,
+					    .err = err,
 					    .cpu_us = stage->usage.user_us + stage->usage.system_us,
 					    .wall_us = stage->duration_us });
 }
@@ -159,7 +159,8 @@ static int fill_stages(struct run *run, const struct sandbox_spec *in, const str
 		int r;
 
 		flow_stage(o, i, &in->stages[i], &stage);
-		refine_suggestion(run, &stage);
+		flow_refine_suggestion(run, (struct span){ res->out.text, res->out.len },
+				       (struct span){ res->err.text, res->err.len }, &stage);
 		r = flow_add_stage(res, &stage);
 		if (r < 0)
 			return r;
@@ -176,27 +177,34 @@ static bool failed_by_itself(const struct verdict *v)
 					     v->exit_code != 124 && v->exit_code != 137);
 }
 
+json_t *flow_error_in(const struct run *run, const char *stage, const struct verdict *v,
+		      struct span words)
+{
+	const struct error_input in = {
+		.request = run->request->root,
+		.language = run->language ? run->language->name : "bash",
+		.stage = stage,
+		.detail = v->cause.detail,
+		.signal = v->signal,
+		.words = words.data,
+		.words_len = words.data ? words.len : 0,
+	};
+
+	return failed_by_itself(v) ? analysis_error(&in) : NULL;
+}
+
 void flow_find_error(struct run *run, const char *stage)
 {
 	struct result *res = run->result;
 	const struct result_stream *s = &res->err;
-	struct error_input in = {
-		.request = run->request->root,
-		.language = run->language ? run->language->name : "bash",
-		.stage = stage,
-		.detail = res->verdict.cause.detail,
-		.signal = res->verdict.signal,
-	};
 
-	if (res->error || !failed_by_itself(&res->verdict))
+	if (res->error)
 		return;
 	/* Some compilers print errors on standard output; a merged stream is there, too. */
 	if (s->len == 0 && ((stage && strncmp(stage, "compile", strlen("compile")) == 0) ||
 			    run->request->merge_stderr))
 		s = &res->out;
-	in.words = s->text;
-	in.words_len = s->text ? s->len : 0;
-	res->error = analysis_error(&in);
+	res->error = flow_error_in(run, stage, &res->verdict, (struct span){ s->text, s->len });
 }
 
 static int fill_result(struct run *run, const struct sandbox_spec *in, const struct job_outcome *o)

@@ -19,30 +19,31 @@ enum {
 	MARKS = 128,	     /* more than the marks of omitted bytes in two streams */
 };
 
+static const struct usage usage_unknown = { -1, -1, -1, -1, -1, -1, -1, -1, -1, -1 };
+
 struct testing {
 	struct run *run;
 	struct sandbox_spec in;
 	size_t left; /* bytes that may still be kept */
 };
 
-static const char *verdict_word(const struct verdict *v, bool same)
+/* Of a program whose output is not judged. */
+static enum test_verdict verdict_of_end(const struct verdict *v)
 {
 	switch (v->status) {
-	case STATUS_SUCCESS:
-		return same ? "passed" : "wrong_answer";
 	case STATUS_TIMEOUT:
-		return "timeout";
+		return TEST_TIMEOUT;
 	case STATUS_LIMIT:
-		return "limit";
+		return TEST_LIMIT;
 	case STATUS_CANCELLED:
-		return "cancelled";
+		return TEST_CANCELLED;
 	default:
-		return "error";
+		return TEST_ERROR;
 	}
 }
 
 int flow_tests_skip(const struct run *run, struct result *res, const struct verdict *why,
-		    const char *word)
+		    enum test_verdict verdict)
 {
 	size_t n = run->request ? run->request->n_tests : 0;
 
@@ -57,12 +58,13 @@ int flow_tests_skip(const struct run *run, struct result *res, const struct verd
 
 		t->run = *why;
 		t->run.exit_code = -1;
-		t->verdict = word && why->status != STATUS_CANCELLED ? word
-								     : verdict_word(why, false);
+		t->verdict = verdict && why->status != STATUS_CANCELLED ? verdict
+									: verdict_of_end(why);
 		t->stdout_text = strdup("");
 		t->stderr_text = strdup("");
-		t->points = run->request->tests[res->n_tests - 1].points;
-		t->memory_peak_bytes = -1;
+		t->worth = run->request->tests[res->n_tests - 1].points;
+		t->usage = usage_unknown;
+		t->error = json_incref(res->error);
 	}
 	return 0;
 }
@@ -116,11 +118,13 @@ static int keep_stream(struct testing *t, struct result_stream *s)
 static void take_checker(struct result_test *t, const struct checker_verdict *v)
 {
 	t->message = v->message;
-	t->passed = v->end.status == STATUS_SUCCESS;
-	if (v->end.status == STATUS_CANCELLED)
+	t->verdict = v->end.status == STATUS_SUCCESS ? TEST_PASSED : TEST_WRONG_ANSWER;
+	if (v->end.status == STATUS_CANCELLED) {
 		t->run = v->end;
-	else if (!t->passed && (v->end.status != STATUS_ERROR || v->end.signal > 0)) {
-		t->verdict = "checker_error";
+		t->verdict = TEST_CANCELLED;
+	} else if (v->end.status != STATUS_SUCCESS &&
+		   (v->end.status != STATUS_ERROR || v->end.signal > 0)) {
+		t->verdict = TEST_CHECKER_ERROR;
 		/* A program that said nothing is told by its end. Without memory, no message. */
 		if (!t->message && v->end.cause.detail[0])
 			t->message = strdup(v->end.cause.detail);
@@ -135,7 +139,8 @@ static int judge_output(struct testing *t, const struct request_test *test, stru
 	int r;
 
 	if (test->checker.kind != CHECKER_PROGRAM) {
-		r = outputs_match(&test->checker, output, test->expected, &ret->passed);
+		r = outputs_compare(&test->checker, output, test->expected, &ret->difference);
+		ret->verdict = ret->difference.line == 0 ? TEST_PASSED : TEST_WRONG_ANSWER;
 		return r < 0 ? error_oom(err) : 0;
 	}
 	r = flow_check(t->run, test, output, &v, err);
@@ -163,25 +168,36 @@ static int judge_test(struct testing *t, const struct job_outcome *o,
 	struct result *res = t->run->result;
 	struct result_stream out = { 0 }, errors = { 0 };
 	struct result_stage stage;
+	struct span printed, said;
 	int r;
 
 	flow_stage(o, 0, t->in.stages, &stage);
 	*ret = (struct result_test){
-		.run = stage.verdict,
-		.points = test->points,
+		.worth = (double)test->points,
 		.duration_us = stage.duration_us,
-		.memory_peak_bytes = stage.usage.memory_peak_bytes,
+		.usage = stage.usage,
 	};
 	res->n_tests++;
 	r = capture_text(&o->out, &out);
 	if (r >= 0)
 		r = capture_text(&o->err, &errors);
+	printed = (struct span){ out.text, out.len };
+	said = (struct span){ errors.text, errors.len };
+	flow_refine_suggestion(t->run, printed, said, &stage);
+	ret->run = stage.verdict;
 	if (r < 0)
 		r = error_oom(err);
 	else if (stage.verdict.status == STATUS_SUCCESS)
-		r = judge_output(t, test, (struct span){ out.text, out.len }, ret, err);
-	if (!ret->verdict)
-		ret->verdict = r < 0 ? "checker_error" : verdict_word(&ret->run, ret->passed);
+		r = judge_output(t, test, printed, ret, err);
+	else
+		ret->error = flow_error_in(t->run, NULL, &ret->run,
+					   t->run->request->merge_stderr ? printed : said);
+	if (r < 0)
+		ret->verdict = TEST_CHECKER_ERROR;
+	else if (ret->verdict == TEST_UNDECIDED)
+		ret->verdict = verdict_of_end(&ret->run);
+	if (ret->verdict == TEST_PASSED)
+		ret->earned = MAX(ret->worth, 0.0);
 	if (take_texts(t, &out, &errors, ret) < 0 && r >= 0)
 		r = error_oom(err);
 	add_usage(&res->usage, &o->done.usage);
@@ -226,7 +242,7 @@ static void sum_up(struct result *res, size_t n_asked)
 	size_t failed = 0;
 
 	for (size_t i = 0; i < res->n_tests; i++) {
-		if (res->tests[i].passed)
+		if (res->tests[i].verdict == TEST_PASSED)
 			continue;
 		failed++;
 		if (!bad || (res->tests[i].run.status == STATUS_CANCELLED &&
@@ -268,7 +284,8 @@ int flow_tests(struct run *run, struct error *err)
 			return r;
 		last = &res->tests[res->n_tests - 1].run;
 		if (last->status == STATUS_CANCELLED)
-			(void)!flow_tests_skip(run, res, last, NULL); /* the list exists already */
+			(void)!flow_tests_skip(run, res, last,
+					       TEST_UNDECIDED); /* the list exists already */
 	}
 	sum_up(res, n);
 	return 0;

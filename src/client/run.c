@@ -247,8 +247,8 @@ int flow_perform(struct run *run, struct error *err)
 	if (flow_is_compiled(run)) {
 		int r = flow_build(run, err);
 
-		if (r == 0 &&
-		    flow_tests_skip(run, run->result, &run->result->verdict, "compile_error") < 0)
+		if (r == 0 && flow_tests_skip(run, run->result, &run->result->verdict,
+					      TEST_COMPILE_ERROR) < 0)
 			r = error_oom(err);
 		if (r <= 0)
 			return r;
@@ -382,7 +382,7 @@ static int finish_run(struct run *run, const json_t *root, int r, struct result 
 	}
 	if (res) {
 		/* For tests that were not reached; without memory they are left out. */
-		(void)!flow_tests_skip(run, res, &res->verdict, NULL);
+		(void)!flow_tests_skip(run, res, &res->verdict, TEST_UNDECIDED);
 		sign(run, res, root);
 	}
 	*ret = res;

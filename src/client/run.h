@@ -217,9 +217,9 @@ int flow_for_builds(struct run *run, int (*fn)(struct run *run, void *data, stru
 int flow_describe(struct run *run, struct sandbox_spec *ret, struct error *err) _must_check_;
 int flow_program(struct run *run, struct error *err) _must_check_;
 int flow_tests(struct run *run, struct error *err) _must_check_;
-/* Verdicts for tests without one: the word, or one that says why (NULL). */
+/* Verdicts for tests without one: the given one, or one that follows from how the run ended (TEST_UNDECIDED). */
 int flow_tests_skip(const struct run *run, struct result *res, const struct verdict *why,
-		    const char *word) _must_check_;
+		    enum test_verdict verdict) _must_check_;
 
 /* flow-checker.c: programs of the caller's that judge tests */
 /* Refuses what cannot run. */
@@ -282,3 +282,9 @@ void flow_invoke_answer(struct run *run, const char *text, size_t len);
  * the program itself).
  */
 void flow_find_error(struct run *run, const char *stage);
+/* The error that these words tell, if the verdict says that a program failed by itself; NULL: none is recognised. */
+json_t *flow_error_in(const struct run *run, const char *stage, const struct verdict *v,
+		      struct span words);
+/* The value worth retrying with, from what the stage printed and used. */
+void flow_refine_suggestion(const struct run *run, struct span out, struct span err,
+			    struct result_stage *stage);

@@ -97,7 +97,7 @@ static void test_result_too_large_for_a_row(void **state)
 	x->record.ended->n_tests = 1;
 	x->record.ended->tests = calloc(1, sizeof(*x->record.ended->tests));
 	assert_non_null(x->record.ended->tests);
-	x->record.ended->tests[0].verdict = "passed";
+	x->record.ended->tests[0].verdict = TEST_PASSED;
 	x->record.ended->tests[0].stdout_text = strdup("some");
 	x->record.ended->tests[0].stderr_text = strdup("");
 	end_beside_a_job(x, id);

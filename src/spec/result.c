@@ -49,6 +49,52 @@ const char *cause_name(enum cause_kind kind)
 	return (unsigned)kind < _CAUSE_MAX ? names[kind] : "internal";
 }
 
+const char *test_verdict_name(enum test_verdict verdict)
+{
+	static const char *const names[_TEST_VERDICT_MAX] = {
+		[TEST_UNDECIDED] = "error",
+		[TEST_PASSED] = "passed",
+		[TEST_WRONG_ANSWER] = "wrong_answer",
+		[TEST_PRESENTATION_ERROR] = "presentation_error",
+		[TEST_COMPILE_ERROR] = "compile_error",
+		[TEST_TIMEOUT] = "timeout",
+		[TEST_LIMIT] = "limit",
+		[TEST_CANCELLED] = "cancelled",
+		[TEST_ERROR] = "error",
+		[TEST_CHECKER_ERROR] = "checker_error",
+		[TEST_SKIPPED] = "skipped",
+	};
+
+	return (unsigned)verdict < _TEST_VERDICT_MAX ? names[verdict] : "error";
+}
+
+const char *test_code(const struct result_test *test)
+{
+	static const char *const codes[_TEST_VERDICT_MAX] = {
+		[TEST_PASSED] = "AC",
+		[TEST_WRONG_ANSWER] = "WA",
+		[TEST_PRESENTATION_ERROR] = "PE",
+		[TEST_COMPILE_ERROR] = "CE",
+		[TEST_TIMEOUT] = "TLE",
+		[TEST_CHECKER_ERROR] = "IE",
+		[TEST_CANCELLED] = "SK",
+		[TEST_SKIPPED] = "SK",
+	};
+	/* A file that grows without end is output, too. The other limits end a program as its own errors do. */
+	static const char *const limits[_CAUSE_MAX] = {
+		[CAUSE_MEMORY] = "MLE",	 [CAUSE_OUTPUT] = "OLE",   [CAUSE_DISK] = "OLE",
+		[CAUSE_TIMEOUT] = "TLE", [CAUSE_CPU_TIME] = "TLE", [CAUSE_IDLE] = "TLE",
+	};
+	const char *code = codes[test->verdict];
+
+	if (code)
+		return code;
+	if (test->verdict == TEST_LIMIT)
+		return limits[test->run.cause.kind] ? limits[test->run.cause.kind] : "RE";
+	/* The program did not run to an end of its own: that is not its fault. */
+	return test->run.status == STATUS_ERROR ? "RE" : "IE";
+}
+
 struct result *result_new(void)
 {
 	struct result *res = calloc(1, sizeof(*res));
@@ -77,6 +123,9 @@ struct result *result_free(struct result *res)
 		free(res->tests[i].stdout_text);
 		free(res->tests[i].stderr_text);
 		free(res->tests[i].message);
+		free(res->tests[i].difference.expected);
+		free(res->tests[i].difference.got);
+		json_decref(res->tests[i].error);
 	}
 	free(res->files);
 	free(res->commit.changes);
@@ -196,6 +245,16 @@ static void member_integer(struct emitter *e, const char *key, int64_t value)
 	emit_integer(e, value);
 }
 
+/* Points are whole, as a rule. */
+static void member_points(struct emitter *e, const char *key, double value)
+{
+	emit_key(e, key);
+	if (value == (double)(int64_t)value)
+		emit_integer(e, (int64_t)value);
+	else
+		emit_real(e, value);
+}
+
 static void member_value(struct emitter *e, const char *key, json_t *value)
 {
 	emit_key(e, key);
@@ -313,21 +372,59 @@ static void emit_stages(struct emitter *e, const struct result *res)
 /* Only if a test gives any. */
 static void emit_points(struct emitter *e, const struct result *res)
 {
-	int64_t earned = 0, possible = 0;
+	double earned = 0, possible = 0;
 	bool given = false;
 
 	for (size_t i = 0; i < res->n_tests; i++) {
 		const struct result_test *t = &res->tests[i];
 
-		given = given || t->points >= 0;
-		possible += MAX(t->points, (int64_t)0);
-		earned += t->passed ? MAX(t->points, (int64_t)0) : 0;
+		given = given || t->worth >= 0;
+		possible += MAX(t->worth, 0.0);
+		earned += t->worth >= 0 ? t->earned : 0;
 	}
 	if (!given)
 		return;
 	member_open(e, "points", '{');
-	member_integer(e, "earned", earned);
-	member_integer(e, "possible", possible);
+	member_points(e, "earned", earned);
+	member_points(e, "possible", possible);
+	emit_close(e, '}');
+}
+
+static void emit_difference(struct emitter *e, const struct result_difference *d)
+{
+	if (d->line <= 0) {
+		member_value(e, "difference", NULL);
+		return;
+	}
+	member_open(e, "difference", '{');
+	member_integer(e, "line", d->line);
+	member_integer(e, "column", d->column);
+	member_word(e, "expected", d->expected);
+	member_word(e, "got", d->got);
+	emit_close(e, '}');
+}
+
+static void emit_test(struct emitter *e, const struct result_test *t)
+{
+	emit_open(e, '{');
+	member_word(e, "verdict", test_verdict_name(t->verdict));
+	member_word(e, "code", test_code(t));
+	member_boolean(e, "passed", t->verdict == TEST_PASSED);
+	member_word(e, "status", status_name(t->run.status));
+	member_count(e, "exit_code", t->run.exit_code);
+	emit_signal(e, t->run.signal);
+	emit_cause(e, &t->run.cause);
+	member_word(e, "stdout", t->stdout_text);
+	member_word(e, "stderr", t->stderr_text);
+	member_seconds(e, "duration", t->duration_us);
+	member_seconds(e, "cpu_time", cpu_us(&t->usage));
+	member_count(e, "memory_peak", t->usage.memory_peak_bytes);
+	member_value(e, "error", t->error);
+	emit_difference(e, &t->difference);
+	if (t->worth >= 0)
+		member_points(e, "points", t->earned);
+	if (t->message)
+		member_word(e, "message", t->message);
 	emit_close(e, '}');
 }
 
@@ -336,24 +433,8 @@ static void emit_tests(struct emitter *e, const struct result *res)
 	if (res->n_tests == 0)
 		return;
 	member_open(e, "tests", '[');
-	for (size_t i = 0; i < res->n_tests; i++) {
-		const struct result_test *t = &res->tests[i];
-
-		emit_open(e, '{');
-		member_word(e, "verdict", t->verdict ? t->verdict : "error");
-		member_boolean(e, "passed", t->passed);
-		member_word(e, "status", status_name(t->run.status));
-		member_count(e, "exit_code", t->run.exit_code);
-		member_word(e, "stdout", t->stdout_text);
-		member_word(e, "stderr", t->stderr_text);
-		member_seconds(e, "duration", t->duration_us);
-		member_count(e, "memory_peak", t->memory_peak_bytes);
-		if (t->points >= 0)
-			member_integer(e, "points", t->passed ? t->points : 0);
-		if (t->message)
-			member_word(e, "message", t->message);
-		emit_close(e, '}');
-	}
+	for (size_t i = 0; i < res->n_tests; i++)
+		emit_test(e, &res->tests[i]);
 	emit_close(e, ']');
 	emit_points(e, res);
 }

@@ -58,18 +58,38 @@ struct result_file {
 	char sha256[65];
 };
 
+enum test_verdict {
+	TEST_UNDECIDED,
+	TEST_PASSED,
+	TEST_WRONG_ANSWER,
+	TEST_PRESENTATION_ERROR,
+	TEST_COMPILE_ERROR,
+	TEST_TIMEOUT,
+	TEST_LIMIT,
+	TEST_CANCELLED,
+	TEST_ERROR,
+	TEST_CHECKER_ERROR,
+	TEST_SKIPPED,
+	_TEST_VERDICT_MAX,
+};
+
+/* The first place where an output is not what was expected. */
+struct result_difference {
+	int64_t line, column; /* in the output, from 1, in characters; line 0: there is none */
+	char *expected, *got; /* what stands there; NULL: nothing */
+};
+
 struct result_test {
-	bool passed;
-	const char *
-		/* passed, wrong_answer, compile_error, timeout, limit, cancelled, error, checker_error */
-		verdict;
+	enum test_verdict verdict;
 	struct verdict run;
 	char *stdout_text;
 	char *stderr_text;
-	char *message;	/* of a checker's program, or NULL */
-	int64_t points; /* for passing it; -1: not given */
+	char *message;	      /* of a checker's program, or NULL */
+	double worth, earned; /* points; worth -1: not given */
 	int64_t duration_us;
-	int64_t memory_peak_bytes;
+	struct usage usage;
+	json_t *error; /* as of a result, or NULL */
+	struct result_difference difference;
 };
 
 struct result_stream {
@@ -146,6 +166,9 @@ struct result {
 
 const char *status_name(enum run_status status);
 const char *cause_name(enum cause_kind kind);
+const char *test_verdict_name(enum test_verdict verdict);
+/* AC, WA, PE, CE, TLE, MLE, OLE, RE, IE or SK: the word of contest judges. */
+const char *test_code(const struct result_test *test);
 struct result *result_new(void);
 struct result *result_free(struct result *res);
 static inline void result_cleanup(struct result **res)

@@ -115,13 +115,13 @@ static struct result *full_result(void)
 	res->stages[0].stderr_text = strdup("main.c:1: error");
 	res->n_tests = 1;
 	res->tests = calloc(1, sizeof(*res->tests));
-	res->tests[0] = (struct result_test){ .passed = false,
-					      .verdict = "wrong_answer",
+	res->tests[0] = (struct result_test){ .verdict = TEST_WRONG_ANSWER,
 					      .stdout_text = strdup("5\n"),
 					      .message = strdup("expected 4"),
-					      .points = 3,
+					      .worth = 3,
 					      .duration_us = 1000,
-					      .memory_peak_bytes = -1 };
+					      .usage = { 1500, 500, -1, 1, 0, 0, 0, 0, 0, 0 },
+					      .difference = { 1, 1, strdup("4"), NULL } };
 	res->isolation = (struct isolation){ .tier = "reduced",
 					     .user = "unique",
 					     .cgroup = "v1",
@@ -137,6 +137,44 @@ static struct result *full_result(void)
 	res->created_realtime_ns = 1794736800123000000;
 	(void)snprintf(res->node, sizeof(res->node), "host");
 	return res;
+}
+
+/* The word of contest judges follows from the verdict, of a limit from the cause. */
+static void test_codes(void **state _unused_)
+{
+	static const struct {
+		enum test_verdict verdict;
+		enum run_status status;
+		enum cause_kind cause;
+		const char *code;
+	} rows[] = {
+		{ TEST_PASSED, STATUS_SUCCESS, CAUSE_EXIT, "AC" },
+		{ TEST_WRONG_ANSWER, STATUS_SUCCESS, CAUSE_EXIT, "WA" },
+		{ TEST_PRESENTATION_ERROR, STATUS_SUCCESS, CAUSE_EXIT, "PE" },
+		{ TEST_COMPILE_ERROR, STATUS_ERROR, CAUSE_EXIT, "CE" },
+		{ TEST_TIMEOUT, STATUS_TIMEOUT, CAUSE_TIMEOUT, "TLE" },
+		{ TEST_TIMEOUT, STATUS_TIMEOUT, CAUSE_IDLE, "TLE" },
+		{ TEST_LIMIT, STATUS_LIMIT, CAUSE_CPU_TIME, "TLE" },
+		{ TEST_LIMIT, STATUS_LIMIT, CAUSE_MEMORY, "MLE" },
+		{ TEST_LIMIT, STATUS_LIMIT, CAUSE_OUTPUT, "OLE" },
+		{ TEST_LIMIT, STATUS_LIMIT, CAUSE_DISK, "OLE" },
+		{ TEST_LIMIT, STATUS_LIMIT, CAUSE_PIDS, "RE" },
+		{ TEST_ERROR, STATUS_ERROR, CAUSE_EXIT, "RE" },
+		{ TEST_ERROR, STATUS_ERROR, CAUSE_SIGNAL, "RE" },
+		{ TEST_ERROR, STATUS_INTERRUPTED, CAUSE_INTERRUPTED, "IE" },
+		{ TEST_ERROR, STATUS_INTERNAL_ERROR, CAUSE_INTERNAL, "IE" },
+		{ TEST_ERROR, STATUS_SETUP_ERROR, CAUSE_SETUP, "IE" },
+		{ TEST_CHECKER_ERROR, STATUS_SUCCESS, CAUSE_EXIT, "IE" },
+		{ TEST_CANCELLED, STATUS_CANCELLED, CAUSE_CANCELLED, "SK" },
+		{ TEST_SKIPPED, STATUS_CANCELLED, CAUSE_CANCELLED, "SK" },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+		assert_string_equal(
+			test_code(&(struct result_test){
+				.verdict = rows[i].verdict,
+				.run = { .status = rows[i].status, .cause.kind = rows[i].cause } }),
+			rows[i].code);
 }
 
 static void test_values(void **state _unused_)
@@ -163,6 +201,13 @@ static void test_values(void **state _unused_)
 	assert_int_equal(json_integer_value(at(json, "points", "earned")), 0);
 	assert_int_equal(json_integer_value(at(json, "points", "possible")), 3);
 	assert_string_equal(json_string_value(json_object_get(test, "message")), "expected 4");
+	assert_string_equal(json_string_value(json_object_get(test, "verdict")), "wrong_answer");
+	assert_string_equal(json_string_value(json_object_get(test, "code")), "WA");
+	assert_true(json_real_value(json_object_get(test, "cpu_time")) == 0.002);
+	assert_true(json_is_null(json_object_get(test, "memory_peak")));
+	assert_int_equal(json_integer_value(at(test, "difference", "line")), 1);
+	assert_string_equal(json_string_value(at(test, "difference", "expected")), "4");
+	assert_true(json_is_null(at(test, "difference", "got")));
 	assert_non_null(strstr(text, "\"duration\": 0.0021,"));
 	assert_non_null(strstr(text, "\"cpu_time\": 0.0009,"));
 	assert_non_null(strstr(text, "\"limit_hits\": [\"memory\", \"pids\"]"));
@@ -261,11 +306,9 @@ static void test_names(void **state _unused_)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_keys),
-		cmocka_unit_test(test_values),
-		cmocka_unit_test(test_size_limits_are_bytes),
-		cmocka_unit_test(test_from_error),
-		cmocka_unit_test(test_exit_codes),
+		cmocka_unit_test(test_keys),	   cmocka_unit_test(test_codes),
+		cmocka_unit_test(test_values),	   cmocka_unit_test(test_size_limits_are_bytes),
+		cmocka_unit_test(test_from_error), cmocka_unit_test(test_exit_codes),
 		cmocka_unit_test(test_names),
 	};
 
