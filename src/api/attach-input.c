@@ -42,6 +42,7 @@ bool attach_feed(struct attach *a)
 	if (a->taken == a->input.len) {
 		buf_done(&a->input);
 		buf_init(&a->input, INPUT_BYTES_MAX);
+		charge_add(&a->held, -a->held.amount);
 		a->taken = 0;
 	}
 	return a->input.len > 0;
@@ -49,12 +50,19 @@ bool attach_feed(struct attach *a)
 
 void attach_take_bytes(struct attach *a, const void *bytes, size_t n)
 {
+	struct error err = { 0 };
+
 	if (a->input_ends) {
 		attach_complain(a, "stdin: its end was sent before this.");
 		return;
 	}
-	if (buf_append(&a->input, bytes, n) < 0)
-		event_socket_close(&a->socket, WSLAY_CODE_MESSAGE_TOO_BIG);
+	if (http_check_bytes(&a->held, SLOT_BODY_BYTES, a->input.len, n, &err) < 0)
+		event_socket_close(&a->socket, SOCKET_TRY_AGAIN_LATER, err.text);
+	else if (buf_append(&a->input, bytes, n) < 0)
+		event_socket_close(&a->socket, WSLAY_CODE_MESSAGE_TOO_BIG,
+				   "too much input waits for the program");
+	else
+		charge_add(&a->held, (int64_t)n);
 }
 
 static int signal_number(const json_t *value)

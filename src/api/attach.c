@@ -28,6 +28,7 @@ static void attach_free(struct attach *a)
 	a->watcher = watcher_free(a->watcher);
 	a->retry = source_free(a->retry);
 	buf_done(&a->input);
+	charge_done(&a->held);
 	free(a);
 }
 
@@ -127,6 +128,7 @@ int attach_get(struct request_ctx *ctx)
 		attach_free(a);
 		return 0;
 	}
+	tunnel_charge(a->socket.tunnel, SLOT_BODY_BYTES, &a->held);
 	watcher_set_ops(a->watcher, &watcher);
 	watcher_attach(a->watcher);
 	event_socket_pump(&a->socket);

@@ -12,6 +12,7 @@ struct attach {
 	struct event_socket socket;
 	struct watcher *watcher;
 	struct buf input;	  /* for the program */
+	struct charge held;	  /* of input */
 	size_t taken;		  /* bytes of input that the program has taken */
 	bool input_ends;	  /* standard input ends after input */
 	int signals[SIGNALS_MAX]; /* signals that came before the program ran */

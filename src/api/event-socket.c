@@ -4,6 +4,9 @@
  *
  * Both directions wait for their reader. Events are fetched when the frames before them are in the tunnel and the tunnel has
  * room. While the client does not read the answers to its messages, or the owner pauses, the socket is not read.
+ *
+ * A message is put together here and not in wslay, because its bytes are charged to the client's caller while they arrive, and
+ * because it must arrive in time, as the body of a request must.
  */
 #include <string.h>
 
@@ -16,7 +19,6 @@ enum {
 	FRAME_BYTES_MAX = 1 << 30, /* of an event with a body of its own */
 	LARGE_BYTES = 64 << 10,	   /* larger frames have an eight-byte length */
 	SEND_BYTES = 16 << 10,
-	FRAGMENTS_MAX = 1024, /* of one message: wslay allocates each separately */
 	PING_S = 20,
 	CLOSE_S = 5,
 	EVENTS_PER_ROUND = 8,	 /* each up to 64 KiB */
@@ -26,6 +28,10 @@ enum {
 void event_socket_done(struct event_socket *s)
 {
 	s->timer = source_free(s->timer);
+	s->late = source_free(s->late);
+	buf_done(&s->message);
+	charge_done(&s->arrived);
+	charge_done(&s->queued);
 	if (s->frames)
 		wslay_event_context_free(s->frames);
 	s->frames = NULL;
@@ -88,6 +94,13 @@ static ssize_t on_send(wslay_event_context_ptr frames, const uint8_t *data, size
 	return (ssize_t)len;
 }
 
+/* wslay frees a frame when its last byte is sent. */
+static void charge_queued(struct event_socket *s)
+{
+	charge_add(&s->queued,
+		   (int64_t)wslay_event_get_queued_msg_length(s->frames) - s->queued.amount);
+}
+
 static bool has_result(const struct event_socket *s)
 {
 	return pieces_next(&s->result, 1).len > 0;
@@ -127,15 +140,22 @@ static int send_frames(struct event_socket *s)
 	while (!s->full && wslay_event_want_write(s->frames))
 		if (wslay_event_send(s->frames) < 0)
 			return -EPIPE;
+	charge_queued(s);
 	return 0;
 }
 
 static int queue_frame(struct event_socket *s, uint8_t opcode, const void *data, size_t n)
 {
 	const struct wslay_event_msg message = { opcode, data, n };
+	int r = http_check_bytes(&s->queued, SLOT_ANSWER_BYTES, (size_t)s->queued.amount, n, NULL);
 
+	if (r < 0)
+		return r;
 	/* Once a close frame is queued, nothing follows it. */
-	return wslay_event_queue_msg(s->frames, &message) == WSLAY_ERR_NOMEM ? -ENOMEM : 0;
+	if (wslay_event_queue_msg(s->frames, &message) == WSLAY_ERR_NOMEM)
+		return -ENOMEM;
+	charge_queued(s);
+	return 0;
 }
 
 static void begin_close(struct event_socket *s)
@@ -144,9 +164,12 @@ static void begin_close(struct event_socket *s)
 	source_set_time(s->timer, clock_now_ns() + CLOSE_S * NS_PER_SEC);
 }
 
-void event_socket_close(struct event_socket *s, uint16_t code)
+void event_socket_close(struct event_socket *s, uint16_t code, const char *why)
 {
-	(void)wslay_event_queue_close(s->frames, code, NULL, 0);
+	/* A control frame has room for 125 bytes: the code takes two. */
+	size_t n = why ? MIN(strlen(why), (size_t)123) : 0;
+
+	(void)wslay_event_queue_close(s->frames, code, (const uint8_t *)why, n);
 	begin_close(s);
 }
 
@@ -243,31 +266,63 @@ static ssize_t on_receive(wslay_event_context_ptr frames, uint8_t *buf, size_t l
 	return (ssize_t)n;
 }
 
-static void on_frame(wslay_event_context_ptr frames,
+static void end_message(struct event_socket *s)
+{
+	buf_done(&s->message);
+	charge_add(&s->arrived, -s->arrived.amount);
+	s->message_ns = 0;
+}
+
+static void refuse_message(struct event_socket *s, uint16_t code, const char *why)
+{
+	end_message(s);
+	event_socket_close(s, code, why);
+	wslay_event_shutdown_read(s->frames);
+}
+
+static void on_frame(wslay_event_context_ptr frames _unused_,
 		     const struct wslay_event_on_frame_recv_start_arg *arg, void *user)
 {
 	struct event_socket *s = user;
 
-	if (wslay_is_ctrl_frame(arg->opcode))
+	s->is_control = wslay_is_ctrl_frame(arg->opcode);
+	if (!s->is_control && s->message_ns == 0)
+		s->message_ns = clock_now_ns();
+}
+
+static void on_piece(wslay_event_context_ptr frames _unused_,
+		     const struct wslay_event_on_frame_recv_chunk_arg *arg, void *user)
+{
+	struct event_socket *s = user;
+	struct buf *m = &s->message;
+	struct error err = { 0 };
+
+	/* Behind a message that was refused, wslay still hands over the rest of the frame. */
+	if (s->is_control || arg->data_length == 0 || !wslay_event_want_read(s->frames))
 		return;
-	s->fragments = arg->fin ? 0 : s->fragments + 1;
-	if (s->fragments <= FRAGMENTS_MAX)
-		return;
-	event_socket_close(s, WSLAY_CODE_MESSAGE_TOO_BIG);
-	wslay_event_shutdown_read(frames);
+	if (arg->data_length > m->max - m->len)
+		refuse_message(s, WSLAY_CODE_MESSAGE_TOO_BIG, "the message is too large");
+	else if (http_check_bytes(&s->arrived, SLOT_BODY_BYTES, m->len, arg->data_length, &err) < 0)
+		refuse_message(s, SOCKET_TRY_AGAIN_LATER, err.text);
+	else if (buf_append(m, arg->data, arg->data_length) < 0)
+		refuse_message(s, WSLAY_CODE_INTERNAL_SERVER_ERROR, "the server is out of memory");
+	else
+		charge_add(&s->arrived, (int64_t)arg->data_length);
 }
 
 static void on_message(wslay_event_context_ptr frames,
 		       const struct wslay_event_on_msg_recv_arg *arg, void *user)
 {
 	struct event_socket *s = user;
-	const struct span text = { (const char *)arg->msg, arg->msg_length };
+	const struct span text = { s->message.data, s->message.len };
 
-	(void)frames;
+	if (wslay_is_ctrl_frame(arg->opcode) || !wslay_event_want_read(frames))
+		return;
 	if (arg->opcode == WSLAY_BINARY_FRAME)
 		s->ops->on_bytes(s, text);
-	else if (arg->opcode == WSLAY_TEXT_FRAME)
+	else
 		s->ops->on_text(s, text);
+	end_message(s);
 }
 
 /* --- both --- */
@@ -303,9 +358,9 @@ static int fetch(struct event_socket *s)
 		if (r == 0)
 			return 0;
 		if (r == -ENODATA)
-			event_socket_close(s, WSLAY_CODE_NORMAL_CLOSURE);
+			event_socket_close(s, WSLAY_CODE_NORMAL_CLOSURE, NULL);
 		else if (r < 0)
-			event_socket_close(s, WSLAY_CODE_INTERNAL_SERVER_ERROR);
+			event_socket_close(s, WSLAY_CODE_INTERNAL_SERVER_ERROR, NULL);
 		else if (queue_event(s, &event) < 0)
 			return -ENOMEM;
 		if (send_frames(s) < 0)
@@ -322,9 +377,11 @@ void event_socket_pump(struct event_socket *s)
 		r = send_frames(s);
 	if (r == 0)
 		r = fetch(s);
-	if (r == 0)
-		tunnel_pause(s->tunnel, s->ops->on_pumped(s) || wslay_event_get_queued_msg_count(
-									s->frames) > ANSWERS_MAX);
+	if (r == 0) {
+		s->paused = s->ops->on_pumped(s) ||
+			    wslay_event_get_queued_msg_count(s->frames) > ANSWERS_MAX;
+		tunnel_pause(s->tunnel, s->paused);
+	}
 	/* Answers to messages. */
 	if (r == 0)
 		r = send_frames(s);
@@ -347,7 +404,26 @@ static void on_data(void *data, const void *bytes, size_t n)
 		begin_close(s);
 	}
 	s->in = (struct span){ NULL, 0 };
+	source_set_time(s->late, s->message_ns > 0
+					 ? tunnel_arrival_deadline_ns(s->tunnel, s->message_ns,
+								      s->message.len)
+					 : INT64_MAX);
 	event_socket_pump(s);
+}
+
+static int on_late(void *data, uint32_t events _unused_)
+{
+	struct event_socket *s = data;
+
+	if (s->paused) {
+		/* The client cannot send: its time begins anew. */
+		s->message_ns = clock_now_ns();
+		source_set_time(s->late, tunnel_arrival_deadline_ns(s->tunnel, s->message_ns, 0));
+		return 0;
+	}
+	refuse_message(s, WSLAY_CODE_POLICY_VIOLATION, "the message did not arrive in time");
+	event_socket_pump(s);
+	return 0;
 }
 
 static void on_drain(void *data)
@@ -387,14 +463,22 @@ int event_socket_init(struct event_socket *s, const struct event_socket_ops *ops
 		.recv_callback = on_receive,
 		.send_callback = on_send,
 		.on_frame_recv_start_callback = on_frame,
+		.on_frame_recv_chunk_callback = on_piece,
 		.on_msg_recv_callback = on_message,
 	};
+
+	int r;
 
 	s->ops = ops;
 	s->keys.id = true;
 	if (wslay_event_context_server_init(&s->frames, &callbacks, s) != 0)
 		return -ENOMEM;
 	wslay_event_config_set_max_recv_msg_length(s->frames, ops->message_bytes_max);
+	wslay_event_config_set_no_buffering(s->frames, 1);
+	buf_init(&s->message, ops->message_bytes_max);
+	r = loop_add_timer(loop, INT64_MAX, (struct handler){ on_late, s }, &s->late);
+	if (r < 0)
+		return r;
 	return loop_add_timer(loop, clock_now_ns() + PING_S * NS_PER_SEC,
 			      (struct handler){ on_time, s }, &s->timer);
 }
@@ -402,6 +486,11 @@ int event_socket_init(struct event_socket *s, const struct event_socket_ops *ops
 int event_socket_upgrade(struct event_socket *s, struct request_ctx *ctx)
 {
 	const struct tunnel_ops ops = { on_data, on_drain, on_tunnel_gone, s };
+	int r = response_upgrade(ctx, NULL, &ops, &s->tunnel);
 
-	return response_upgrade(ctx, NULL, &ops, &s->tunnel);
+	if (r < 0)
+		return r;
+	tunnel_charge(s->tunnel, SLOT_BODY_BYTES, &s->arrived);
+	tunnel_charge(s->tunnel, SLOT_ANSWER_BYTES, &s->queued);
+	return 0;
 }

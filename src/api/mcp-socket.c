@@ -30,11 +30,17 @@ static struct mcp_socket *mcp_of_socket(struct event_socket *s)
 
 static void send_message(struct mcp_socket *m, struct span text)
 {
+	int r = text.len > 0 ? event_socket_send_text(&m->socket, text) : 0;
+
 	if (text.len == 0)
 		return;
-	/* Without memory for an answer, the client would wait for ever. */
-	if (event_socket_send_text(&m->socket, text) < 0)
-		event_socket_close(&m->socket, WSLAY_CODE_INTERNAL_SERVER_ERROR);
+	/* Without the answer, the client would wait for ever. */
+	if (r == -EBUSY)
+		event_socket_close(&m->socket, SOCKET_TRY_AGAIN_LATER,
+				   "too many of your answers wait to be read");
+	else if (r < 0)
+		event_socket_close(&m->socket, WSLAY_CODE_INTERNAL_SERVER_ERROR,
+				   "the server is out of memory");
 	if (!m->receiving)
 		tunnel_yield(m->socket.tunnel);
 }

@@ -95,9 +95,10 @@ struct config {
 	/* HTTP */
 	int64_t http_connections_max;
 	int64_t http_body_bytes_max;
-	int64_t http_header_ms; /* for a request's head, and for the first byte of its body */
-	int64_t http_idle_ms;	/* between two requests */
-	int64_t http_write_ms;	/* a reader takes no byte for that time */
+	int64_t http_header_ms; /* for a request's head */
+	int64_t http_body_ms; /* no byte of a request's body, or of a WebSocket's message, comes for that time */
+	int64_t http_idle_ms;  /* between two requests */
+	int64_t http_write_ms; /* a reader takes no byte for that time */
 
 	/* History */
 	int32_t durability; /* enum config_durability */

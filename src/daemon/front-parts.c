@@ -251,6 +251,7 @@ static struct server_limits make_limits(const struct config *c)
 	limits.body_total_bytes = MAX(limits.body_total_bytes, 2 * c->http_body_bytes_max);
 	limits.connections = (uint32_t)c->http_connections_max;
 	limits.head_ms = c->http_header_ms;
+	limits.body_idle_ms = c->http_body_ms;
 	limits.idle_ms = c->http_idle_ms;
 	limits.write_stall_ms = c->http_write_ms;
 	return limits;

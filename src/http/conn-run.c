@@ -78,15 +78,10 @@ static void read_end(struct conn *c)
 	}
 }
 
-/* As with answers, only a large body is refused when all bodies together are too many. */
 static int keep_piece(struct request_ctx *ctx, struct span piece, struct error *err)
 {
-	const struct slot_demand demand = { SLOT_BODY_BYTES, (int64_t)piece.len, BUSY_RETRY_S };
-	struct charge *charge = &ctx->body_charge;
-	int r = 0;
+	int r = http_check_bytes(&ctx->body_charge, SLOT_BODY_BYTES, ctx->body.len, piece.len, err);
 
-	if (ctx->body.len + piece.len > SMALL_BYTES)
-		r = caller_check(charge->callers, charge->caller, demand, err);
 	if (r < 0)
 		return r;
 	if (buf_append(&ctx->body, piece.data, piece.len) < 0) {
@@ -94,7 +89,7 @@ static int keep_piece(struct request_ctx *ctx, struct span piece, struct error *
 			      "The server is out of memory; try again later.");
 		return error_retry(err, r, BUSY_RETRY_S);
 	}
-	charge_add(charge, demand.amount);
+	charge_add(&ctx->body_charge, (int64_t)piece.len);
 	return 0;
 }
 

@@ -105,21 +105,31 @@ void conn_set_deadline(struct conn *c, int64_t at_ns)
  * Each moved byte extends the deadline, up to a bound. Without the bound, a client that sent much at once could
  * take hours for the last byte.
  */
-static int64_t earned_ns(const struct conn *c, size_t bytes)
+static int64_t earned_ns(const struct conn *c, size_t bytes, bool streamed)
 {
 	const struct server_limits *l = &c->server->config.limits;
-	int64_t times = c->was_streamed ? STREAM_SLOWER : 1;
+	int64_t times = streamed ? STREAM_SLOWER : 1;
 
 	return MIN((int64_t)bytes * times * NS_PER_SEC / l->slow_bytes_per_s,
 		   l->slow_max_ms * NS_PER_MS);
 }
 
 /* A client that moves bytes may pause for some time and may be slow, but not without limit. */
-static int64_t slow_deadline(const struct conn *c, int64_t started_ns, size_t moved_bytes,
-			     int64_t pause_ms)
+int64_t conn_arrival_deadline(const struct conn *c, int64_t started_ns, size_t bytes)
 {
+	const int64_t pause_ms = c->server->config.limits.body_idle_ms;
+
 	return MIN(after_ms(pause_ms),
-		   started_ns + pause_ms * NS_PER_MS + earned_ns(c, moved_bytes));
+		   started_ns + pause_ms * NS_PER_MS + earned_ns(c, bytes, false));
+}
+
+static int64_t flush_deadline(const struct conn *c)
+{
+	const int64_t pause_ms = c->server->config.limits.write_stall_ms;
+
+	return MIN(after_ms(pause_ms),
+		   c->flush_started_ns + pause_ms * NS_PER_MS +
+			   earned_ns(c, c->flush_bytes - c->out.bytes, c->was_streamed));
 }
 
 void conn_touch(struct conn *c)
@@ -134,15 +144,12 @@ void conn_touch(struct conn *c)
 		conn_set_deadline(c, after_ms(l->head_ms));
 		break;
 	case CONN_BODY:
-		conn_set_deadline(
-			c, slow_deadline(c, c->body_started_ns, c->ctx->body.len, l->body_idle_ms));
+		conn_set_deadline(c,
+				  conn_arrival_deadline(c, c->body_started_ns, c->ctx->body.len));
 		break;
 	case CONN_FLUSH:
 		/* A connection that flushes is not closed to make room for others, so it needs a deadline. */
-		conn_set_deadline(c, c->out.bytes > 0 ? slow_deadline(c, c->flush_started_ns,
-								      c->flush_bytes - c->out.bytes,
-								      l->write_stall_ms)
-						      : INT64_MAX);
+		conn_set_deadline(c, c->out.bytes > 0 ? flush_deadline(c) : INT64_MAX);
 		break;
 	case CONN_LINGER:
 		conn_set_deadline(c, after_ms(l->linger_ms));
@@ -167,7 +174,8 @@ static void begin_flush(struct conn *c)
 static void end_flush(struct conn *c)
 {
 	c->flush_ended_ns = clock_now_ns();
-	c->owed_ns = c->flush_ended_ns - c->flush_started_ns - earned_ns(c, c->flush_bytes);
+	c->owed_ns = c->flush_ended_ns - c->flush_started_ns -
+		     earned_ns(c, c->flush_bytes, c->was_streamed);
 	c->was_streamed = false;
 }
 

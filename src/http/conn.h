@@ -140,7 +140,9 @@ void conn_lost(struct conn *c);
 void conn_release(struct conn *c); /* frees the struct unless one of its events is on the stack */
 void conn_set_deadline(struct conn *c, int64_t at_ns);
 void conn_touch(struct conn *c); /* sets the deadline of its state */
-void conn_poke(struct conn *c);	 /* calls it from the loop's next round */
+/* When a body or a message that began then, and of which so many bytes are here, must go on. */
+int64_t conn_arrival_deadline(const struct conn *c, int64_t started_ns, size_t bytes);
+void conn_poke(struct conn *c); /* calls it from the loop's next round */
 void conn_set_state(struct conn *c, enum conn_state state);
 /* Sends as much as the socket takes. */
 void conn_flush(struct conn *c);

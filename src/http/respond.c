@@ -164,19 +164,26 @@ static int respond_static(struct request_ctx *ctx, int status)
 	return 0;
 }
 
+int http_check_bytes(const struct charge *g, enum caller_slot slot, size_t held, size_t more,
+		     struct error *err)
+{
+	const struct slot_demand demand = { slot, (int64_t)more, BUSY_RETRY_S };
+
+	return held + more <= SMALL_BYTES ? 0 : caller_check(g->callers, g->caller, demand, err);
+}
+
 /*
  * If clients do not take their large answers, further large ones are refused, those of the same caller first.
  * Answers of ROUTE_ALWAYS are never refused.
  */
 static int check_room(const struct request_ctx *ctx, size_t len, struct error *err)
 {
-	const struct charge *charge = &ctx->body_charge; /* the answer belongs to the same caller */
-	const struct slot_demand demand = { SLOT_ANSWER_BYTES, (int64_t)len, BUSY_RETRY_S };
 	const struct route *route = ctx->match.route;
 
-	if (len <= SMALL_BYTES || (route && (route->flags & ROUTE_ALWAYS)))
+	if (route && (route->flags & ROUTE_ALWAYS))
 		return 0;
-	return caller_check(charge->callers, charge->caller, demand, err);
+	/* The answer belongs to the same caller as the body. */
+	return http_check_bytes(&ctx->body_charge, SLOT_ANSWER_BYTES, 0, len, err);
 }
 
 int respond_take(struct request_ctx *ctx, int status, const char *content_type, char *data,

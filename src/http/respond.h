@@ -17,6 +17,7 @@
  */
 #pragma once
 
+#include "base/caller.h"
 #include "base/macro.h"
 #include "base/span.h"
 
@@ -116,6 +117,18 @@ struct tunnel_ops {
 };
 int response_upgrade(struct request_ctx *ctx, const char *protocol, const struct tunnel_ops *ops,
 		     struct tunnel **ret) _must_check_;
+/*
+ * What a tunnel's owner keeps of messages is bounded as bodies and answers are: charged to the client's caller, checked before it
+ * grows (http_check_bytes), and a message that arrives in parts has the time of a request's body.
+ */
+void tunnel_charge(const struct tunnel *t, enum caller_slot slot, struct charge *ret);
+int64_t tunnel_arrival_deadline_ns(const struct tunnel *t, int64_t started_ns, size_t bytes);
+/*
+ * Whether `more` bytes may join the `held` ones of one message of g's caller. A message that stays small is never refused: the
+ * number of connections bounds them.
+ */
+int http_check_bytes(const struct charge *g, enum caller_slot slot, size_t held, size_t more,
+		     struct error *err) _must_check_;
 /* returns as response_write */
 int tunnel_write(struct tunnel *t, const void *data, size_t n) _must_check_;
 void tunnel_yield(struct tunnel *t); /* on_drain is called in another round */

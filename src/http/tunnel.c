@@ -74,6 +74,18 @@ int response_upgrade(struct request_ctx *ctx, const char *protocol, const struct
 	return 0;
 }
 
+void tunnel_charge(const struct tunnel *t, enum caller_slot slot, struct charge *ret)
+{
+	const struct charge *answers = &t->conn->answers;
+
+	charge_take(ret, answers->callers, answers->caller, slot, 0);
+}
+
+int64_t tunnel_arrival_deadline_ns(const struct tunnel *t, int64_t started_ns, size_t bytes)
+{
+	return t->conn ? conn_arrival_deadline(t->conn, started_ns, bytes) : INT64_MAX;
+}
+
 void tunnel_deliver(struct conn *c, const void *data, size_t n)
 {
 	c->tunnel->ops.on_data(c->tunnel->ops.data, data, n);

@@ -201,6 +201,7 @@ void mcp_call_free(struct mcp_call *call)
 	mcp_asking_free(call->asking);
 	json_decref(call->task);
 	charge_done(&call->listens);
+	charge_done(&call->bytes);
 	charge_done(&call->charge);
 	free(call->uri_text);
 	json_decref(call->root);

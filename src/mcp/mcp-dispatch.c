@@ -134,6 +134,9 @@ static struct mcp_call *call_new(struct mcp *m, const struct mcp_arrival *in,
 					   .sees_all = in->sees_all,
 					   .started_ns = clock_now_ns() };
 		charge_take(&call->charge, m->options.callers, caller, SLOT_MCP_CALLS, 1);
+		/* The door has asked for them while they arrived, and may go before the call does. */
+		charge_take(&call->bytes, m->options.callers, caller, SLOT_BODY_BYTES,
+			    (int64_t)in->text.len);
 		if (m->calls)
 			m->calls->previous = call;
 		m->calls = call;

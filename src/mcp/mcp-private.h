@@ -116,6 +116,7 @@ struct mcp_call {
 		*headers; /* while mcp_take() is on the stack; NULL: none, or later */
 	bool sees_all;
 	struct charge charge;  /* names the caller */
+	struct charge bytes;   /* of the message, whose tree is kept here */
 	struct charge listens; /* of a call that waits for news */
 	int64_t started_ns;
 	void *data; /* the handler's */

@@ -284,7 +284,7 @@ BROKEN = {
     "not the shortest": b"\x81\xfe\0\x02\0\0\0\0{}", "top bit": b"\x82\xff" + b"\xff" * 8 + b"\0\0\0\0x", "a terabyte": b"\x82\xff" + struct.pack("!Q", 1 << 40) + b"\0\0\0\0x",
     "bad text": frame(1, b"\xff\xfe"), "overlong text": frame(1, b"\xc0\xaf"), "surrogate": frame(1, b"\xed\xa0\x80"), "cut text": frame(1, b"\xe2\x82"), "close of one byte": frame(8, b"x"),
     "close with 1005": frame(8, struct.pack("!H", 1005)), "close with bad text": frame(8, struct.pack("!H", 1000) + b"\xff"), "close with 0": frame(8, b"\0\0"), "HTTP": b"GET / HTTP/1.1\r\n\r\n",
-    "a large message": frame(2, b"x" * ((1 << 20) + 1)), "fragments": frame(2, b"x", fin=False) + frame(0, b"x", fin=False) * 5000,
+    "a large message": frame(2, b"x" * ((1 << 20) + 1)),
 }
 
 
@@ -336,6 +336,83 @@ def test_A08_input_that_nobody_takes(siege):
                 sent += ws.sock.send(frame(2, b"x" * 60000))
         assert sent < 32 << 20, "it takes what no program reads"
         hold(siege, before)
+
+
+def half(size):
+    """A frame that lacks its last byte."""
+    return frame(2, b"x" * size)[:-1]
+
+
+def is_refused(ws, wait=0.02):
+    """The number and the reason of the close frame that comes next; None: the server waits for more."""
+    ws.sock.settimeout(wait)
+    with contextlib.suppress(TimeoutError):
+        while True:
+            first, size = ws.take(2)
+            data = ws.take(size if size < 126 else struct.unpack("!H", ws.take(2))[0])
+            if first & 0xF == 8:
+                return struct.unpack("!H", data[:2])[0], data[2:].decode()
+    return None
+
+
+@pytest.mark.alone
+def test_A08_half_messages(fresh_siege):
+    """Messages whose end never comes hold as much as bodies of one caller may, and no more; other callers' large bodies have room."""
+    siege, before, sent = fresh_siege, fresh_siege.rss(), []
+    large = {"language": "bash", "code": "true", "stdin": "x" * (8 << 20)}
+    with contextlib.ExitStack() as all_:
+        def begin(message):
+            sent.append(all_.enter_context(contextlib.closing(WebSocket(siege.alice, "/mcp"))))
+            with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+                sent[-1].sock.sendall(message)
+
+        large_half, small_half = half(15 << 20), half(1 << 20)
+        for _ in range(40):
+            begin(large_half)
+        while not (full := is_refused(sent[-1])):
+            pass
+        assert full == (1013, "Too many of your large requests or answers are under way; try again later."), full
+        assert not any(is_refused(ws) for ws in sent[:25])
+        if not SANITIZED:
+            assert siege.rss() < before + 700, siege.rss()
+        # What is small is taken; large input and large bodies are not, which count for the same.
+        begin(small_half)
+        while not is_refused(sent[-1], wait=0.2):
+            begin(small_half)
+        with attached(siege, "sleep 20") as (ws, _):
+            ws.send(b"x" * (1 << 20))
+            while not (full := is_refused(ws)):
+                pass
+            assert full[0] == 1013, full
+        assert siege.alice.execute("bash", "echo well")["stdout"] == "well\n"
+        assert siege.alice.post("/v1/execute", large).status == 503
+        assert siege.bob.post("/v1/execute", large, timeout=60).json()["status"] == "success"
+    siege.settle(40)
+    assert siege.alice.post("/v1/execute", large, timeout=60).json()["status"] == "success"
+    siege.well()
+
+
+def test_A08_messages_that_stop(mode, stage):
+    """A message that stands still is given up, on each kind of WebSocket; silence between messages is none."""
+    siege = Siege(Atoll(mode, stage), stage.scratch(mode, "stops"), "http.body_timeout=500ms", tokens=False)
+    try:
+        session = siege.alice.post("/v1/sessions", {"language": "bash"}).json()["id"]
+        with attached(siege, "sleep 30") as (_, id):
+            silent = WebSocket(siege.alice, "/mcp")
+            for path in ("/mcp", f"/v1/executions/{id}/attach", f"/v1/sessions/{session}/attach"):
+                ws = WebSocket(siege.alice, path)
+                ws.sock.sendall(half(100))
+                while not (refused := is_refused(ws)):
+                    pass
+                assert refused == (1008, "the message did not arrive in time"), (path, refused)
+                ws.close()
+            # In many parts, which alone are no message.
+            silent.sock.sendall(frame(1, b'{"jsonrpc": "2.0", ', fin=False) + frame(0, fin=False) * 5000 + frame(9, b"?") + frame(0, b'"id": 1, "method": "ping"}'))
+            assert json.loads(silent.receive())["id"] == 1
+            silent.close()
+        siege.well()
+    finally:
+        siege.end()
 
 
 def test_A10_signals_and_windows(siege):
