@@ -48,6 +48,7 @@ static const struct plan_ceilings local_ceilings = {
 	.sources = any_source,
 	.limits = {
 		[STAGE_WALL_MS] = 24 * 3600 * MS_PER_SEC,
+		[STAGE_WALL_MAX_MS] = 2 * 24 * 3600 * MS_PER_SEC,
 		[STAGE_CPU_MS] = 24 * 3600 * MS_PER_SEC,
 		[STAGE_MEMORY_BYTES] = 1024 * GiB,
 		[STAGE_SWAP_BYTES] = 1024 * GiB,

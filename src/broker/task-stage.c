@@ -55,6 +55,7 @@ void task_end_stage(struct task *task, const struct report *rep)
 	s->killed_for = task->killed_for;
 	s->start_ns = rep->start_ns ? rep->start_ns : task->stage_start_ns;
 	s->end_ns = rep->at_ns;
+	s->extended_us = task->extended_us;
 	s->usage = task->total;
 	usage_subtract(&s->usage, &task->base);
 	s->last = s->exec_errno || s->wait_status != 0 || task->killed_for >= 0 ||

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The deadlines of a task. Wall time is a timer. CPU time is read as often as its limit could be reached; memory is read
+ * The deadlines of a task. Wall time is a timer. In a stage that is judged, waiting that others cause extends it, so that a busy
+ * machine fails no program that is fast enough. CPU time is read as often as its limit could be reached; memory is read
  * periodically if no cgroup limits it. A killed task's sandbox is killed again and again until pid 1 is dead: a fork bomb can
  * outrun one pass over the list of processes.
  */
@@ -17,6 +18,7 @@ enum {
 	SOCKETS_MS = 200,
 	SOCKETS_REST_MS = 1000, /* while they hold less than SOCKETS_FEW */
 	SOCKETS_FEW = 1 << 20,
+	LOOP_PERCENT = 90, /* a program that uses this share of its time computes all the time */
 };
 
 static int64_t in_ms(int64_t ms)
@@ -24,22 +26,36 @@ static int64_t in_ms(int64_t ms)
 	return clock_now_ns() + ms * NS_PER_MS;
 }
 
+/* When the wall time of the running stage is over. */
+static int64_t wall_end_ns(const struct task *task)
+{
+	return task->stage_start_ns + (task->limits[STAGE_WALL_MS] + START_MS) * NS_PER_MS +
+	       task->extended_us * 1000;
+}
+
 static int64_t cpu_us(const struct usage *usage)
 {
 	return usage->user_us < 0 ? 0 : usage->user_us + usage->system_us;
 }
 
+/* CPU time of this stage so far; negative: it cannot be read. */
+static int64_t stage_cpu_us(struct task *task)
+{
+	int64_t used_us = sandbox_cpu_us(task->sandbox);
+
+	return used_us < 0 ? used_us : used_us - cpu_us(&task->base) - cpu_us(&task->ahead);
+}
+
 /* Milliseconds until the next reading, or 0: the limit is reached. */
 static int64_t cpu_wait_ms(struct task *task)
 {
-	int64_t base_us = cpu_us(&task->base) + cpu_us(&task->ahead);
-	int64_t used_us = sandbox_cpu_us(task->sandbox), left_ms;
+	int64_t used_us = stage_cpu_us(task), left_ms;
 	int64_t cpu_milli = task->limits[STAGE_CPU_MILLI] ? task->limits[STAGE_CPU_MILLI]
 							  : task->broker->host.facts.cores * 1000LL;
 
 	if (used_us < 0)
 		return CPU_MS_MIN;
-	left_ms = task->limits[STAGE_CPU_MS] - (used_us - base_us) / US_PER_MS;
+	left_ms = task->limits[STAGE_CPU_MS] - used_us / US_PER_MS;
 	return left_ms <= 0 ? 0 : MAX(left_ms * 1000 / MAX(cpu_milli, 1000), CPU_MS_MIN);
 }
 
@@ -114,6 +130,47 @@ static int on_watch(void *data, uint32_t events)
 	return 0;
 }
 
+/* Does it matter for how long the program waited for others? */
+static bool counts_waiting(const struct task *task)
+{
+	return task->limits[STAGE_WALL_MAX_MS] || task->limits[STAGE_CPU_MS];
+}
+
+/*
+ * Wall time is over. Which limit would have ended the program, had it not waited for others? A loop reaches a CPU limit that is not
+ * above its wall time, and its verdict must not depend on what else the machine does. waited_us has extended nothing.
+ */
+static enum cause_kind judge_wall(struct task *task, int64_t waited_us)
+{
+	int64_t cpu_ms = task->limits[STAGE_CPU_MS], used_us;
+
+	if (!cpu_ms || cpu_ms > task->limits[STAGE_WALL_MS])
+		return CAUSE_TIMEOUT;
+	used_us = stage_cpu_us(task);
+	return used_us + waited_us >= cpu_ms * US_PER_MS * LOOP_PERCENT / 100 ? CAUSE_CPU_TIME
+									      : CAUSE_TIMEOUT;
+}
+
+static void on_wall_over(struct task *task)
+{
+	int64_t wall_ms = task->limits[STAGE_WALL_MS], waited_us = 0, end_ns;
+
+	if (counts_waiting(task))
+		waited_us = MAX(sandbox_waited_us(task->sandbox) - task->waited_ahead_us,
+				(int64_t)0);
+	if (task->limits[STAGE_WALL_MAX_MS] > wall_ms) {
+		int64_t most_us = (task->limits[STAGE_WALL_MAX_MS] - wall_ms) * US_PER_MS;
+
+		task->extended_us = MIN(waited_us, most_us);
+		end_ns = wall_end_ns(task);
+		if (end_ns > clock_now_ns()) {
+			source_set_time(task->wall_timer, end_ns);
+			return;
+		}
+	}
+	task_kill(task, judge_wall(task, waited_us - task->extended_us));
+}
+
 static int on_wall(void *data, uint32_t events)
 {
 	struct task *task = data;
@@ -121,7 +178,7 @@ static int on_wall(void *data, uint32_t events)
 
 	(void)events;
 	if (task->stage_start_ns) {
-		task_kill(task, CAUSE_TIMEOUT);
+		on_wall_over(task);
 		return 0;
 	}
 	(void)error_set(&err, ERROR_INTERNAL, ETIMEDOUT,
@@ -145,11 +202,10 @@ int task_watch(struct task *task)
 
 void task_watch_started(struct task *task)
 {
-	int64_t wall_ms = task->limits[STAGE_WALL_MS];
-
+	task->extended_us = 0;
+	task->waited_ahead_us = counts_waiting(task) ? sandbox_waited_us(task->sandbox) : 0;
 	source_set_time(task->wall_timer,
-			wall_ms ? task->stage_start_ns + (wall_ms + START_MS) * NS_PER_MS
-				: INT64_MAX);
+			task->limits[STAGE_WALL_MS] ? wall_end_ns(task) : INT64_MAX);
 	(void)on_watch(task, 0);
 }
 

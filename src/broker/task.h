@@ -117,6 +117,8 @@ struct task {
 	int wait_status; /* of the stage that ended last */
 	int64_t limits[_STAGE_LIMIT_MAX];
 	int64_t stage_start_ns;
+	int64_t waited_ahead_us; /* sandbox_waited_us() when the stage began */
+	int64_t extended_us;	 /* the stage's wall time was extended by this */
 	struct report prepared;
 	struct usage ahead;	   /* counters when the task got its sandbox; subtracted from all */
 	struct usage base;	   /* counters when the stage began */

@@ -225,7 +225,7 @@ static int64_t patience_ms(const struct sandbox_spec *in)
 	int64_t ms = EXECUTE_GRACE_MS;
 
 	for (size_t i = 0; i < in->n_stages; i++)
-		ms += in->stages[i].limits->timeout_ms;
+		ms += in->stages[i].limits->timeout_ms * (in->stages[i].judged ? WALL_EXTENDED : 1);
 	return ms;
 }
 
@@ -477,6 +477,7 @@ void flow_stage(const struct job_outcome *o, size_t index, const struct stage_sp
 		.largest_file_bytes = o->done.largest_file_bytes,
 		.output_bytes = MAX(o->out.bytes, o->err.bytes),
 		.duration_us = (s->end_ns - s->start_ns) / 1000,
+		.extended_us = s->extended_us,
 	};
 
 	*ret = (struct result_stage){ .duration_us = end.duration_us, .usage = s->usage };

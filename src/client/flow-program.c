@@ -49,7 +49,11 @@ static int describe_language(struct run *run, struct sandbox_spec *in, struct er
 		n++;
 	memcpy(argv + n, req->args, req->n_args * sizeof(char *));
 	*stage = (struct stage_spec){
-		.name = "run", .argv = argv, .env = env, .limits = &run->decision.limits
+		.name = "run",
+		.argv = argv,
+		.env = env,
+		.limits = &run->decision.limits,
+		.judged = req->n_tests > 0,
 	};
 	in->stages = stage;
 	in->n_stages = 1;

@@ -57,7 +57,7 @@ enum { RECORD_FDS_MAX = 5, RECORD_PLAN_MAX = 8192 };
  * Both ends are the same program, unless a front of another version connects to a listening broker. So a change of meaning
  * takes another number here. Added operations change _OP_MAX; records of another size are refused by their size.
  */
-enum { PROTO_VERSION = 13 << 16 | _OP_MAX };
+enum { PROTO_VERSION = 14 << 16 | _OP_MAX };
 
 struct record_hello {
 	uint32_t version;	 /* PROTO_VERSION */
@@ -114,6 +114,7 @@ struct record_stage {
 	int32_t exec_errno;  /* not 0: the program could not be executed */
 	int32_t killed_for;  /* enum cause_kind, or -1 */
 	int64_t start_ns, end_ns;
+	int64_t extended_us; /* its wall time was extended by this: it had waited for others */
 	struct usage usage;
 	uint8_t last; /* no further stage will run */
 };

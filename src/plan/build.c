@@ -469,6 +469,7 @@ static void add_stage(struct plan_builder *b, const struct decision *d,
 	const struct limits *l = stage->limits;
 	const int64_t limits[_STAGE_LIMIT_MAX] = {
 		[STAGE_WALL_MS] = l->timeout_ms,
+		[STAGE_WALL_MAX_MS] = stage->judged ? l->timeout_ms * WALL_EXTENDED : 0,
 		[STAGE_CPU_MS] = l->cpu_time_ms,
 		[STAGE_MEMORY_BYTES] = l->memory_bytes,
 		[STAGE_SWAP_BYTES] = l->swap_bytes,
@@ -483,9 +484,12 @@ static void add_stage(struct plan_builder *b, const struct decision *d,
 		build_op(b, (struct op){ .kind = OP_ENV }, (struct op_args){ .a = term });
 	add_env(b, OP_ENV, stage->env);
 	add_bytes(b, OP_STDIN, &stage->stdin_data);
-	for (int i = 0; i < _STAGE_LIMIT_MAX; i++)
+	for (int i = 0; i < _STAGE_LIMIT_MAX; i++) {
+		if (i == STAGE_WALL_MAX_MS && limits[i] == 0)
+			continue;
 		build_op(b, (struct op){ .kind = OP_LIMIT, .value = i, .value2 = limits[i] },
 			 (struct op_args){ 0 });
+	}
 }
 
 static void build_full(struct plan_builder *b, const struct plan_input *in)

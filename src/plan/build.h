@@ -10,12 +10,17 @@
 #define SANDBOX_KIT   "/kit"
 #define SANDBOX_SPACE "/workspace"
 
+enum {
+	WALL_EXTENDED = 2
+}; /* the longest wall time of a judged stage, as a multiple of its timeout */
+
 struct stage_spec { /* one program to run */
 	const char *name;
 	const char *const *argv; /* NULL-terminated, already expanded, argv[0] absolute */
 	const char *const *env;	 /* "K=V", NULL-terminated, on top of the base environment */
 	struct span stdin_data; /* data NULL: the caller's stream for the first stage, else empty */
 	const struct limits *limits;
+	bool judged; /* its time is a verdict: waiting that others cause extends its wall time */
 };
 
 struct build_file {	  /* goes below SANDBOX_WORK or SANDBOX_BUILD */

@@ -59,13 +59,10 @@ const struct op_info op_table[_OP_MAX] = {
 const char *stage_limit_name(enum stage_limit limit)
 {
 	static const char *const names[_STAGE_LIMIT_MAX] = {
-		[STAGE_WALL_MS] = "wall_ms",
-		[STAGE_CPU_MS] = "cpu_ms",
-		[STAGE_MEMORY_BYTES] = "memory_bytes",
-		[STAGE_SWAP_BYTES] = "swap_bytes",
-		[STAGE_CPU_MILLI] = "cpu_milli",
-		[STAGE_CPU_SHARES] = "cpu_shares",
-		[STAGE_PIDS] = "pids",
+		[STAGE_WALL_MS] = "wall_ms",	   [STAGE_WALL_MAX_MS] = "wall_max_ms",
+		[STAGE_CPU_MS] = "cpu_ms",	   [STAGE_MEMORY_BYTES] = "memory_bytes",
+		[STAGE_SWAP_BYTES] = "swap_bytes", [STAGE_CPU_MILLI] = "cpu_milli",
+		[STAGE_CPU_SHARES] = "cpu_shares", [STAGE_PIDS] = "pids",
 	};
 
 	return limit < _STAGE_LIMIT_MAX ? names[limit] : "?";

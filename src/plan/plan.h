@@ -114,6 +114,7 @@ enum stage_limit {
 	STAGE_CPU_MILLI,
 	STAGE_CPU_SHARES,
 	STAGE_PIDS,
+	STAGE_WALL_MAX_MS, /* 0, or: waiting that others cause extends STAGE_WALL_MS so far */
 	_STAGE_LIMIT_MAX,
 };
 

@@ -105,5 +105,6 @@ const struct cgroup_ops cgroup_none_ops = {
 	.stop = none_stop,
 	.read_usage = none_read_usage,
 	.read_cpu_us = none_read_cpu_us,
+	.read_throttled_us = none_read_cpu_us,
 	.remove = none_remove,
 };

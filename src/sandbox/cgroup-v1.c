@@ -474,6 +474,14 @@ static int64_t v1_read_cpu_us(struct cgroup *cg)
 	return r < 0 ? r : ns / 1000;
 }
 
+static int64_t v1_read_throttled_us(struct cgroup *cg)
+{
+	int64_t ns;
+	int r = group_read_key(cg, HIERARCHY_CPU, "cpu.stat", "throttled_time", &ns);
+
+	return r < 0 ? r : ns / 1000;
+}
+
 int cgroup_v1_renew(struct cgroup *cg, int64_t pids_peak)
 {
 	int64_t now_ns = clock_now_ns(), value;
@@ -535,5 +543,6 @@ const struct cgroup_ops cgroup_v1_ops = {
 	.stop = v1_stop,
 	.read_usage = v1_read_usage,
 	.read_cpu_us = v1_read_cpu_us,
+	.read_throttled_us = v1_read_throttled_us,
 	.remove = v1_remove,
 };

@@ -431,6 +431,14 @@ static int64_t v2_read_cpu_us(struct cgroup *cg)
 	return r < 0 ? r : value;
 }
 
+static int64_t v2_read_throttled_us(struct cgroup *cg)
+{
+	int64_t value;
+	int r = cgroup_read_key(cg->fd, "cpu.stat", "throttled_usec", &value);
+
+	return r < 0 ? r : value;
+}
+
 static int v2_remove(struct cgroup *cg)
 {
 	int r = cgroup_rmdir(cg->root->fd, cg->name);
@@ -460,5 +468,6 @@ const struct cgroup_ops cgroup_v2_ops = {
 	.stop = v2_stop,
 	.read_usage = v2_read_usage,
 	.read_cpu_us = v2_read_cpu_us,
+	.read_throttled_us = v2_read_throttled_us,
 	.remove = v2_remove,
 };

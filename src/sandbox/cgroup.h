@@ -69,6 +69,8 @@ struct cgroup_ops {
 	int (*read_usage)(struct cgroup *cg, struct usage *usage);
 	/* Microseconds of CPU used so far, or -errno: the cheap call for checking cpu_time. */
 	int64_t (*read_cpu_us)(struct cgroup *cg);
+	/* Microseconds for which its quota has held it back so far, or -errno. */
+	int64_t (*read_throttled_us)(struct cgroup *cg);
 	/* Removes the group; -EBUSY: a process is in it. Frees cg only on success. */
 	int (*remove)(struct cgroup *cg);
 };

@@ -24,6 +24,14 @@ int64_t sandbox_cpu_us(struct sandbox *sb)
 	return us < 0 ? us : sb->cpu_seen_us;
 }
 
+int64_t sandbox_waited_us(struct sandbox *sb)
+{
+	int64_t waited_us = sb->pid > 0 ? tree_waited_us(sb->pid) : 0;
+	int64_t throttled_us = sb->host->cgroups->read_throttled_us(sb->cgroup);
+
+	return MAX(waited_us, (int64_t)0) - MAX(throttled_us, (int64_t)0);
+}
+
 int64_t scratch_bytes(const struct sandbox *sb)
 {
 	struct statfs fs;

@@ -194,6 +194,11 @@ int64_t sandbox_look(struct sandbox *sb);
 void sandbox_usage(struct sandbox *sb, struct usage *ret);
 /* Microseconds of CPU used so far: the cheap call for polling. */
 int64_t sandbox_cpu_us(struct sandbox *sb);
+/*
+ * Microseconds so far for which the program's main thread has waited for a processor that others used: its run-queue delay (tree.h)
+ * without the time for which the sandbox's own quota held it back. May be negative; only differences say anything.
+ */
+int64_t sandbox_waited_us(struct sandbox *sb);
 /* Memory and scratch files held now, for hosts without a cgroup; an estimate. */
 int64_t sandbox_memory_bytes(struct sandbox *sb);
 /* The same with shared pages divided among their users; slower. */

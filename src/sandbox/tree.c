@@ -37,14 +37,14 @@ static int64_t process_ticks(pid_t pid)
 	return (int64_t)(ticks[0] + ticks[1] + ticks[2] + ticks[3]);
 }
 
-static size_t add_list(const char *path, pid_t *list, size_t n)
+static size_t add_list(const char *path, pid_t *list, size_t max, size_t n)
 {
 	char text[16384];
 	int used, child;
 
 	if (textfile_read_at(AT_FDCWD, path, text, sizeof(text)) < 0)
 		return n;
-	for (const char *p = text; n < TREE_MAX && sscanf(p, "%d%n", &child, &used) == 1; p += used)
+	for (const char *p = text; n < max && sscanf(p, "%d%n", &child, &used) == 1; p += used)
 		list[n++] = child;
 	return n;
 }
@@ -64,7 +64,7 @@ static size_t add_children(pid_t pid, pid_t *list, size_t n)
 		if (entry->d_name[0] == '.')
 			continue;
 		(void)snprintf(path, sizeof(path), "/proc/%d/task/%s/children", pid, entry->d_name);
-		n = add_list(path, list, n);
+		n = add_list(path, list, TREE_MAX, n);
 	}
 	(void)closedir(dir);
 	return n;
@@ -149,6 +149,37 @@ int64_t tree_cpu_us(const struct tree *t)
 	for (size_t i = 0; i < n; i++)
 		ticks += process_ticks(list[i]);
 	return ticks * tick_us;
+}
+
+int64_t tree_waited_us(pid_t root)
+{
+	long long most_ns = -1, waited_ns = 0, cpu_ns, delay_ns;
+	const struct dirent *entry;
+	char path[320], text[128];
+	pid_t program;
+	DIR *dir;
+
+	/* In the order in which it got them: its program comes before the orphans that it adopted. */
+	(void)snprintf(path, sizeof(path), "/proc/%d/task/%d/children", root, root);
+	if (add_list(path, &program, 1, 0) == 0)
+		return -ESRCH;
+	(void)snprintf(path, sizeof(path), "/proc/%d/task", program);
+	dir = opendir(path);
+	if (!dir)
+		return -errno;
+	while ((entry = readdir(dir))) {
+		if (entry->d_name[0] == '.')
+			continue;
+		(void)snprintf(path, sizeof(path), "/proc/%d/task/%s/schedstat", program,
+			       entry->d_name);
+		if (textfile_read_at(AT_FDCWD, path, text, sizeof(text)) <= 0 ||
+		    sscanf(text, "%lld %lld", &cpu_ns, &delay_ns) != 2 || cpu_ns <= most_ns)
+			continue;
+		most_ns = cpu_ns;
+		waited_ns = delay_ns;
+	}
+	(void)closedir(dir);
+	return most_ns < 0 ? -ESRCH : waited_ns / 1000;
 }
 
 /* Resident memory without file pages; every page of every process counts. */

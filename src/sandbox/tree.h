@@ -27,5 +27,10 @@ int64_t tree_cpu_us(const struct tree *t);
  * are counted once, which takes longer.
  */
 int64_t tree_memory_bytes(const struct tree *t, bool shared_out);
+/*
+ * Microseconds that the main thread of root's first child has been ready to run and waited for a processor; negative errno. The main
+ * thread is the one that has used the most CPU time: that of a Java program is not its process's first.
+ */
+int64_t tree_waited_us(pid_t root);
 /* SIGSTOP for all but root. Processes that are forked meanwhile may run on: call it again. */
 int tree_stop(const struct tree *t) _must_check_;

@@ -19,6 +19,8 @@
 
 #include "spec/knob.h"
 
+enum { WORTH_SAYING = 10 }; /* which part of a timeout is too much to be left out */
+
 struct view { /* the input of the rows */
 	const struct ending *end;
 	const struct limits *limits;
@@ -178,6 +180,33 @@ static void describe_end(const struct verdict *v, struct cause *cause)
 			       v->signal);
 }
 
+/*
+ * Words for what the counters alone do not show: a judged program had more wall time, because others made it wait; a loop was ended by
+ * the clock, but would have reached its CPU limit first on a quiet machine.
+ */
+static void describe_waiting(const struct hit *hit, const struct view *v, struct cause *cause)
+{
+	const struct knob *k = knob_find(hit->key);
+	int64_t limit_us = cause->limit * US_PER_MS;
+	char limit[32], time[32];
+
+	knob_format(k, cause->limit, limit, sizeof(limit));
+	if (hit->kind == CAUSE_TIMEOUT && v->end->extended_us >= limit_us / WORTH_SAYING) {
+		knob_format(k, v->end->extended_us / US_PER_MS, time, sizeof(time));
+		(void)snprintf(cause->detail, sizeof(cause->detail),
+			       "did not end within %s, and %s more for which it had waited for a "
+			       "processor",
+			       limit, time);
+	}
+	if (hit->kind == CAUSE_CPU_TIME && !hit->test(v) && v->cpu_us >= 0) {
+		knob_format(k, v->cpu_us / US_PER_MS, time, sizeof(time));
+		(void)snprintf(cause->detail, sizeof(cause->detail),
+			       "wanted more than %s of CPU time, of which a busy machine gave it "
+			       "%s before its timeout",
+			       limit, time);
+	}
+}
+
 static const struct hit *find_hit(enum cause_kind kind, const struct view *v)
 {
 	const struct hit *fallback = NULL;
@@ -213,6 +242,7 @@ static void judge_kill(const struct view *v, struct verdict *ret)
 
 	if (hit) {
 		describe_hit(hit, v, &ret->cause);
+		describe_waiting(hit, v, &ret->cause);
 		ret->status = STATUS_LIMIT;
 		if (kind == CAUSE_TIMEOUT || kind == CAUSE_IDLE) {
 			ret->status = STATUS_TIMEOUT;
@@ -273,6 +303,7 @@ void classify(const struct ending *end, const struct limits *limits, struct verd
 		v.cpu_us = end->usage.user_us + end->usage.system_us;
 	if (WIFSIGNALED(end->wait_status))
 		v.signal = WTERMSIG(end->wait_status);
+	out.extended_us = end->extended_us;
 	out.signal = v.signal;
 	out.exit_code = v.signal ? 128 + v.signal : WEXITSTATUS(end->wait_status);
 	if (end->killed_for >= 0)

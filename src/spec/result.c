@@ -404,6 +404,17 @@ static void emit_difference(struct emitter *e, const struct result_difference *d
 	emit_close(e, '}');
 }
 
+/* By which clock a program was too slow; and how much longer it could run, because others made it wait. */
+static void emit_clock(struct emitter *e, const struct verdict *v)
+{
+	member_word(e, "clock",
+		    v->cause.kind == CAUSE_CPU_TIME				    ? "cpu"
+		    : v->cause.kind == CAUSE_TIMEOUT || v->cause.kind == CAUSE_IDLE ? "wall"
+										    : NULL);
+	if (v->extended_us > 0)
+		member_seconds(e, "waited", v->extended_us);
+}
+
 static void emit_test(struct emitter *e, const struct result_test *t)
 {
 	emit_open(e, '{');
@@ -419,6 +430,7 @@ static void emit_test(struct emitter *e, const struct result_test *t)
 	member_seconds(e, "duration", t->duration_us);
 	member_seconds(e, "cpu_time", cpu_us(&t->usage));
 	member_count(e, "memory_peak", t->usage.memory_peak_bytes);
+	emit_clock(e, &t->run);
 	member_value(e, "error", t->error);
 	emit_difference(e, &t->difference);
 	if (t->worth >= 0)

@@ -39,6 +39,7 @@ struct verdict { /* status, exit code and cause of one stage or of the whole run
 	int exit_code; /* -1: nothing ran; null in the result */
 	int signal;    /* 0: none */
 	struct cause cause;
+	int64_t extended_us; /* of a test: its wall time was extended by what others made it wait */
 	uint32_t
 		limit_hits; /* bits of cause_kind that were hit although the program ended with 0 */
 };
@@ -203,5 +204,6 @@ struct ending {
 	int64_t largest_file_bytes; /* of the files found; for file_size */
 	int64_t output_bytes;	    /* of the larger stream */
 	int64_t duration_us;
+	int64_t extended_us; /* its wall time was extended by what others made it wait */
 };
 void classify(const struct ending *end, const struct limits *limits, struct verdict *ret);

@@ -471,6 +471,33 @@ static void test_suggest_stops_at_the_ceiling(void **state _unused_)
 	assert_true(v.cause.retryable);
 }
 
+/* What the clock ended, and what the machine's load had to do with it. */
+static void test_waiting(void **state _unused_)
+{
+	struct ending end = { .wait_status = SIGKILL,
+			      .killed_for = CAUSE_TIMEOUT,
+			      .usage = { NOTHING_HIT },
+			      .extended_us = 1300000 };
+	struct limits l = test_limits();
+	struct verdict v;
+
+	classify(&end, &l, &v);
+	assert_int_equal(v.status, STATUS_TIMEOUT);
+	assert_int_equal(v.extended_us, 1300000);
+	assert_string_equal(v.cause.detail, "did not end within 2 s, and 1.3 s more for which it "
+					    "had waited for a processor");
+	end.killed_for = CAUSE_CPU_TIME;
+	end.usage.user_us = 280000;
+	end.usage.system_us = 0;
+	classify(&end, &l, &v);
+	assert_int_equal(v.status, STATUS_LIMIT);
+	assert_string_equal(v.cause.detail, "wanted more than 1 s of CPU time, of which a busy "
+					    "machine gave it 280 ms before its timeout");
+	end.usage.user_us = 1002000;
+	classify(&end, &l, &v);
+	assert_string_equal(v.cause.detail, "used more than 1 s of CPU time");
+}
+
 static void test_no_cpu_limit(void **state _unused_)
 {
 	struct ending end = { .wait_status = SIGXCPU, .killed_for = -1, .usage = { NOTHING_HIT } };
@@ -488,6 +515,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_rules),
 		cmocka_unit_test(test_suggest_stops_at_the_ceiling),
+		cmocka_unit_test(test_waiting),
 		cmocka_unit_test(test_no_cpu_limit),
 	};
 
