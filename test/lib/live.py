@@ -164,11 +164,13 @@ class Health(threading.Thread):
 
     def run(self):
         connection = self.web.connect()
-        while not self.over.wait(0.005):
+        while True:  # once at least, also if what it watches is over when this thread gets a processor
             begun = time.monotonic()
             assert self.web.get("/healthz", keep=connection).status == 200
             self.worst = max(self.worst, time.monotonic() - begun)
             self.count += 1
+            if self.over.wait(0.005):
+                break
         connection.close()
 
     def __exit__(self, *_):
