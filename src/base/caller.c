@@ -112,6 +112,11 @@ static int say_demand(const struct callers *cs, const struct slot_demand *d, boo
 		return error_set(err, ERROR_BUSY, EBUSY, "%s; close one, or try again later",
 				 own ? "you have as many sessions as one caller may have now"
 				     : "this server has as many sessions as there may be");
+	case SLOT_SESSION_BYTES:
+		return error_set(err, ERROR_BUSY, EBUSY,
+				 "%ssessions hold as many bytes of files and outputs as they may "
+				 "together; close one, or write its files once it lives",
+				 own ? "your " : "");
 	default:
 		return error_set(err, ERROR_BUSY, EBUSY, "the queue is full; try again in %d s",
 				 (int)d->retry_after_s);

@@ -19,18 +19,18 @@
 #include <stdint.h>
 
 enum caller_slot {
-	SLOT_BODY_BYTES,       /* request bodies in the server's memory */
-	SLOT_ANSWER_BYTES,     /* answers that the client has not taken yet */
-	SLOT_PLACES,	       /* executions that run */
-	SLOT_JUDGING,	       /* those of them that have tests */
-	SLOT_JOBS,	       /* jobs that wait */
-	SLOT_WAITED,	       /* executions that wait and have a client that waits for them */
-	SLOT_PATIENT,	       /* the same, where the client does not know a refusal */
-	SLOT_WAITING_BYTES,    /* request bodies of all executions that wait */
-	SLOT_READBACKS,	       /* ended executions in memory */
-	SLOT_READBACK_BYTES,   /* their bytes */
-	SLOT_SESSIONS,	       /* live sessions */
-	SLOT_SESSION_BYTES,    /* what their programs said, in the server's memory */
+	SLOT_BODY_BYTES,     /* request bodies in the server's memory */
+	SLOT_ANSWER_BYTES,   /* answers that the client has not taken yet */
+	SLOT_PLACES,	     /* executions that run */
+	SLOT_JUDGING,	     /* those of them that have tests */
+	SLOT_JOBS,	     /* jobs that wait */
+	SLOT_WAITED,	     /* executions that wait and have a client that waits for them */
+	SLOT_PATIENT,	     /* the same, where the client does not know a refusal */
+	SLOT_WAITING_BYTES,  /* request bodies of all executions that wait */
+	SLOT_READBACKS,	     /* ended executions in memory */
+	SLOT_READBACK_BYTES, /* their bytes */
+	SLOT_SESSIONS,	     /* live sessions */
+	SLOT_SESSION_BYTES, /* their files for a reset, and what their programs said, in the server's memory */
 	SLOT_MCP_CLIENTS,      /* MCP sessions and WebSockets */
 	SLOT_MCP_CALLS,	       /* MCP requests that are being answered */
 	SLOT_MCP_LISTENS,      /* MCP requests that wait for news */

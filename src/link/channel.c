@@ -19,7 +19,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { PIECE_BYTES = 32 << 10, ROUND_MS = 2, LITTLE_BYTES = 1 << 20 };
+enum { PIECE_BYTES = 32 << 10, ROUND_MS = 2, LITTLE_BYTES = 64 << 10 };
 
 struct channel_large {
 	struct channel *channel; /* NULL: closed meanwhile */

@@ -300,7 +300,7 @@ static void test_what_is_held(void **state)
 		(void)!send(s->fd, piece, sizeof(piece), MSG_DONTWAIT);
 		turn(s);
 	}
-	assert_true(s->held > 1 << 20 && s->closed == 0);
+	assert_true(s->held > 64 << 10 && s->closed == 0);
 	for (int i = 0; i < 1000 && s->closed == 0; i++) {
 		(void)!send(s->fd, piece, sizeof(piece), MSG_DONTWAIT | MSG_NOSIGNAL);
 		turn(s);

@@ -200,7 +200,7 @@ static int make_turn(struct session *s, json_t *body, struct turn *t, struct err
 	    (s->host_functions && json_array_extend(t->allowed, s->host_functions) < 0))
 		return error_oom(err);
 	t->line = run_line(s, t, body);
-	return t->line ? 0 : error_oom(err);
+	return t->line ? turn_charge(t, err) : error_oom(err);
 }
 
 int session_execute(struct session *s, json_t *body, struct submission *in, struct submitted *ret,

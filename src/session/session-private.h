@@ -49,7 +49,8 @@ struct turn {
 	struct session *session;   /* a reference */
 	struct session_life *life; /* in which it runs; NULL: it waits */
 	int64_t number;
-	char *line;			/* what the runner is told, until it is told */
+	char *line;	     /* what the runner is told, until it is told */
+	struct charge asked; /* its bytes, of which the engine keeps as many until the end */
 	struct session_file_reply file; /* fn NULL: an execution */
 	struct session_fork *fork;	/* the turn is a fork; or NULL */
 
@@ -105,7 +106,8 @@ struct session {
 	char id[32], name[SESSION_NAME_MAX + 1];
 	struct caller *caller; /* a reference */
 	struct charge charge;
-	json_t *request;		/* what a sandbox is made with */
+	json_t *request;	  /* what a sandbox is made with */
+	struct charge kept_bytes; /* of the request: its files are here as long as the session is */
 	json_t *host_functions, *rules; /* or NULL */
 	bool forkable;
 	char parent[32]; /* the id of the session it was forked from, or "" */
@@ -196,6 +198,8 @@ void session_on_message(struct session *s, json_t *message, size_t bytes);
 extern const struct carrier session_carrier; /* runs are struct turn */
 struct turn *turn_new(struct session *s);
 void turn_free(struct turn *t);
+/* Charges the caller with the turn's line. -EBUSY: too many bytes wait already. */
+int turn_charge(struct turn *t, struct error *err) _must_check_;
 void turn_output(struct turn *t, enum output_stream stream, struct span bytes);
 /* How often turn_usage() is to be called while the turn runs. */
 int64_t turn_tick_ns(const struct turn *t);

@@ -275,6 +275,31 @@ void session_enlist(struct session *s)
 	charge_take(&s->charge, all->o.callers, s->caller, SLOT_SESSIONS, 1);
 }
 
+/* About the memory that a tree takes, whose depth its parser has bounded. */
+static int64_t tree_bytes(json_t *value)
+{
+	int64_t n = 64 + (int64_t)json_string_length(value);
+	const char *key;
+	size_t i;
+	json_t *part;
+
+	json_object_foreach(value, key, part) n += (int64_t)strlen(key) + tree_bytes(part);
+	json_array_foreach(value, i, part) n += tree_bytes(part);
+	return n;
+}
+
+/* A copy of a session shares its tree; a session with copies lives as long as they do. */
+static int charge_request(struct session *s, struct error *err)
+{
+	const struct slot_demand demand = { SLOT_SESSION_BYTES, tree_bytes(s->request), 5 };
+	int r = caller_check(s->all->o.callers, s->caller, demand, err);
+
+	if (r >= 0)
+		charge_take(&s->kept_bytes, s->all->o.callers, s->caller, demand.slot,
+			    demand.amount);
+	return r;
+}
+
 /* A session without a sandbox. */
 static int add_session(struct sessions *all, const char *caller, json_t *body, struct session **ret,
 		       struct error *err)
@@ -293,6 +318,8 @@ static int add_session(struct sessions *all, const char *caller, json_t *body, s
 	if (!s)
 		return error_oom(err);
 	r = read_session_body(s, body, err);
+	if (r >= 0)
+		r = charge_request(s, err);
 	if (r >= 0)
 		r = decide_session(s, body, err);
 	if (r < 0) {

@@ -35,9 +35,22 @@ void turn_free(struct turn *t)
 	evaluation_done(&t->answer);
 	json_decref(t->calls);
 	free(t->line);
+	charge_done(&t->asked);
 	t->session->n_turns_open--;
 	(void)session_unref(t->session);
 	free(t);
+}
+
+int turn_charge(struct turn *t, struct error *err)
+{
+	const struct session *s = t->session;
+	struct callers *callers = s->all->o.callers;
+	const struct slot_demand demand = { SLOT_WAITING_BYTES, (int64_t)strlen(t->line), 1 };
+	int r = caller_check(callers, s->caller, demand, err);
+
+	if (r >= 0)
+		charge_take(&t->asked, callers, s->caller, SLOT_WAITING_BYTES, demand.amount);
+	return r;
 }
 
 void turn_output(struct turn *t, enum output_stream stream, struct span bytes)
