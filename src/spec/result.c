@@ -411,8 +411,7 @@ static void emit_clock(struct emitter *e, const struct verdict *v)
 		    v->cause.kind == CAUSE_CPU_TIME				    ? "cpu"
 		    : v->cause.kind == CAUSE_TIMEOUT || v->cause.kind == CAUSE_IDLE ? "wall"
 										    : NULL);
-	if (v->extended_us > 0)
-		member_seconds(e, "waited", v->extended_us);
+	member_seconds(e, "waited", v->extended_us);
 }
 
 static void emit_test(struct emitter *e, const struct result_test *t)
