@@ -9,6 +9,7 @@ const struct api_tag api_tags[] = {
 	  "Live interpreters, which keep their state between executions." },
 	{ "/v1/execut", "Executions", "Programs: to run, to watch, to look at." },
 	{ "/v1/cleanup", "Executions", NULL },
+	{ "/v1/history", "Executions", NULL },
 	{ "/v1/stats", "Executions", NULL },
 	{ "/v1/tools", "Tools", "The tool execute_code for agents." },
 	{ "/mcp", "MCP", "The Model Context Protocol." },

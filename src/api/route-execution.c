@@ -311,6 +311,22 @@ static int post_cleanup(struct request_ctx *ctx)
 	return 0;
 }
 
+/* --- repair --- */
+
+static int post_repair(struct request_ctx *ctx)
+{
+	const char *asked = json_object_iter_key(json_object_iter(request_json(ctx)));
+	struct api *api = request_app(ctx);
+	struct error err = { 0 };
+	json_t *report = NULL;
+
+	if (asked)
+		return respond_field(ctx, asked, "%.64s: a repair takes no choice; send no body.",
+				     asked);
+	return engine_repair(api->engine, &report, &err) < 0 ? respond_error(ctx, &err)
+							     : respond_json(ctx, 200, report);
+}
+
 const struct route execution_routes[] = {
 	{ HTTP_GET, "/v1/executions", get_executions, .operation = "listExecutions",
 	  .summary = "List executions, newest first", .response_schema = "ExecutionPage",
@@ -347,6 +363,10 @@ const struct route execution_routes[] = {
 	  .flags = ROUTE_JSON_OPTIONAL,
 	  .summary = "End all sessions of the caller; end and remove all of its executions",
 	  .response_schema = "Cleanup" },
+	{ HTTP_POST, "/v1/history/repair", post_repair, .operation = "repairHistory",
+	  .flags = ROUTE_OPERATOR | ROUTE_SLOW | ROUTE_JSON_OPTIONAL,
+	  .summary = "Take over what can be read of damaged histories that were put aside",
+	  .response_schema = "Repair" },
 	{ HTTP_GET, "/v1/stats", get_stats, .operation = "getStats",
 	  .summary = "Counts, rates and latencies of executions", .response_schema = "Stats" },
 	{ 0 },

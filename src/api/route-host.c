@@ -8,6 +8,7 @@
 #include "api/api-private.h"
 #include "api/openapi.h"
 #include "base/metric.h"
+#include "client/doctor.h"
 #include "client/executor.h"
 #include "spec/knob.h"
 
@@ -48,6 +49,11 @@ static void on_answer(void *data, json_t *tree, const struct error *err)
 
 	if (q->api)
 		q->api->questions[q->kind] = NULL;
+	if (q->api && tree && q->kind == EXECUTOR_DOCTOR) {
+		const struct engine_health h = engine_health(q->api->engine);
+
+		(void)!doctor_add_history(tree, h.damaged + h.unsound);
+	}
 	for (w = q->waiters; w; w = next) {
 		next = w->next;
 		if (tree)
@@ -204,9 +210,10 @@ static int get_ready(struct request_ctx *ctx)
 	if (!h.ready)
 		response_retry_after(ctx, 1);
 	return respond_json(ctx, h.ready ? 200 : 503,
-			    json_pack("{s:s, s:b, s:b, s:b}", "status",
+			    json_pack("{s:s, s:b, s:b, s:b, s:I}", "status",
 				      h.ready ? "ready" : "not_ready", "broker", h.broker,
-				      "storage", h.storage == 0, "draining", h.draining));
+				      "storage", h.storage == 0, "draining", h.draining, "damaged",
+				      (json_int_t)h.damaged + h.unsound));
 }
 
 static void put_server(struct metric_text *m, struct api *api)

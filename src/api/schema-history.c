@@ -91,6 +91,22 @@ static const struct schema_field cleanup[] = {
 	{ 0 },
 };
 
+static const struct schema_field repaired_file[] = {
+	{ "file", "string", "name of the damaged database, which stays where it is" },
+	{ "taken", "integer", "executions that were taken over" },
+	{ "known", "integer", "executions that were there already" },
+	{ "incomplete", "integer", "of those taken over: without their request or result" },
+	{ "readable", "boolean", "anything of it can be read" },
+	{ "whole", "boolean", "all of it can be read" },
+	{ 0 },
+};
+
+static const struct schema_field repair[] = {
+	{ "files", "[RepairedFile]", "those that were read now" },
+	{ "taken", "integer", "executions that were taken over" },
+	{ 0 },
+};
+
 static const struct schema_field cancelled[] = {
 	{ "id", "string", NULL },
 	{ "cancelled", "boolean", "the execution was queued or running; its result follows" },
@@ -265,6 +281,8 @@ const struct schema history_shapes[] = {
 	{ "Files", "All files that a program wrote.", files, "*" },
 	{ "Cancelled", "Outcome of a cancel or delete.", cancelled, "*" },
 	{ "Cleanup", "Counts of a cleanup.", cleanup, "*" },
+	{ "RepairedFile", "A damaged history.", repaired_file, "*" },
+	{ "Repair", "What became of damaged histories.", repair, "*" },
 	{ "Frame", "A place in a traceback.", frame, "*" },
 	{ "Analysis", "Explanation of a failure.", analysis, "*" },
 	{ "Streams", "What a program printed.", streams, "*" },

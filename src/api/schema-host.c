@@ -96,6 +96,7 @@ static const struct schema_field ready[] = {
 	{ "broker", "boolean", "sandboxes can be made" },
 	{ "storage", "boolean", "results can be kept" },
 	{ "draining", "boolean", "the daemon is ending" },
+	{ "damaged", "integer", "histories that were damaged and are not repaired" },
 	{ 0 },
 };
 

@@ -8,6 +8,9 @@
 
 #include "base/buf.h"
 #include "cli/cmd-show.h"
+#include "cli/remote.h"
+#include "client/doctor.h"
+#include "daemon/offline-repair.h"
 #include "remote/remote-text.h"
 
 enum { EXIT_LACKING = 1, SECTION_COLUMNS = 18 };
@@ -155,9 +158,39 @@ static int doctor_exit_code(const json_t *report)
 	return json_is_true(json_object_get(report, "ok")) ? 0 : EXIT_LACKING;
 }
 
+/* Of the daemon that answers; otherwise those that the settings' state directory shows. */
+static int64_t count_damaged(void)
+{
+	static const struct http_call call = { .method = HTTP_GET, .target = "/readyz" };
+	struct remote remote;
+	struct error err = { 0 };
+	json_t *ready = NULL;
+	int64_t n;
+
+	if (remote_find(NULL, &remote, &err) < 0 || remote_json(&remote, &call, &ready, &err) < 0)
+		return offline_repair_wanted();
+	n = json_integer_value(json_object_get(ready, "damaged"));
+	json_decref(ready);
+	return n;
+}
+
+/* The library knows the host; damage of a history is a daemon's. */
+static int ask_doctor(struct atoll *a, char **json, char **problem)
+{
+	char *text = NULL;
+	int r = atoll_doctor(a, &text, problem);
+	json_t *report = r < 0 ? NULL : json_loads(text, 0, NULL);
+
+	if (r == 0 && report && doctor_add_history(report, count_damaged()) == 0)
+		*json = json_dumps(report, 0);
+	json_decref(report);
+	free(text);
+	return r < 0 ? r : *json ? 0 : -ENOMEM;
+}
+
 static int doctor_main(const struct command *self, int argc, char **argv)
 {
-	static const struct show show = { atoll_doctor, doctor_table, doctor_exit_code };
+	static const struct show show = { ask_doctor, doctor_table, doctor_exit_code };
 
 	return show_main(self, (struct arguments){ .argc = argc, .argv = argv }, &show);
 }

@@ -341,8 +341,9 @@ const struct command history_rm = {
 };
 
 static const struct command *const commands[] = {
-	&history_list, &history_show,  &history_output, &history_replay,
-	&history_diff, &history_stats, &history_rm,	NULL,
+	&history_list,	 &history_show,	  &history_output,
+	&history_replay, &history_diff,	  &history_stats,
+	&history_rm,	 &history_repair, NULL,
 };
 
 const struct command cmd_history = {

@@ -5,4 +5,4 @@
 #include "cli/cmd.h"
 
 extern const struct command history_list, history_show, history_output, history_replay,
-	history_diff, history_stats, history_rm;
+	history_diff, history_stats, history_rm, history_repair;

@@ -478,6 +478,23 @@ json_t *doctor_report(const struct doctor_input *in)
 	return report;
 }
 
+int doctor_add_history(json_t *report, int64_t damaged)
+{
+	struct check c = {
+		.name = "history",
+		.word = WORD_WARN,
+		.why = "a daemon found its history damaged and put it aside: those executions are "
+		       "not "
+		       "listed",
+		.fix = "atoll history repair",
+	};
+	json_t *checks = damaged > 0 ? add_section(json_object_get(report, "sections"), "History")
+				     : NULL;
+
+	(void)snprintf(c.value, sizeof(c.value), "%" PRId64 " damaged, not repaired", damaged);
+	return damaged <= 0 ? 0 : checks ? add_check(checks, &c) : -ENOMEM;
+}
+
 static int read_setting(const char *path, int64_t *ret)
 {
 	char full[128], text[32];

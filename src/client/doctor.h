@@ -25,6 +25,8 @@ struct doctor_input {
 
 /* NULL: out of memory. */
 json_t *doctor_report(const struct doctor_input *in);
+/* Adds a section about so many damaged histories; of none, nothing. -ENOMEM. */
+int doctor_add_history(json_t *report, int64_t damaged) _must_check_;
 
 /*
  * Reads policies/default.yaml of p->data_dir and asks reg for the runtimes. facts NULL: probes the host, which

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "daemon/control.h"
+#include "daemon/offline-repair.h"
 #include "daemon/process.h"
 #include "daemon/view.h"
 #include "engine/unpacker.h"
@@ -328,6 +329,8 @@ int main(int argc, char **argv)
 	struct stat st;
 	int r;
 
+	if (argc == 3 && strcmp(argv[1], OFFLINE_REPAIR) == 0)
+		return front_repair(argv[2]);
 	if (fstat(CONTROL_FD, &st) < 0 || !S_ISSOCK(st.st_mode)) {
 		(void)fprintf(stderr, "atolld: this is a part of the daemon; run: atoll serve\n");
 		return EXIT_ALONE;

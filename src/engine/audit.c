@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The audit stream (SPEC §13): which caller submitted what, which sandbox came and went with which limits and measures, what was
- * refused; and an alert when one caller's runs crash, are denied or come close to their limits again and again.
+ * refused; and an alert when one caller's runs crash, are denied or come close to their limits again and again, and when the
+ * history is damaged.
  */
 #include "engine/engine-private.h"
 
@@ -82,6 +83,38 @@ static void count_alert(struct engine *e, const char *caller, enum alert_kind ki
 		LOG_MS("window", e->o.alert_window_ms));
 	log_say(e->o.log, LOG_WARNING, "alert", LOG_TEXT("kind", alert_names[kind]),
 		LOG_TEXT("caller", caller), LOG_I64("count", t->kinds[kind].n));
+}
+
+static void alert_history(struct engine *e, const char *file, const char *what)
+{
+	e->metrics.alerts++;
+	log_say(e->o.audit, LOG_WARNING, "alert", LOG_TEXT("kind", "history_damaged"),
+		LOG_TEXT("file", file));
+	log_say(e->o.log, LOG_ERROR, what, LOG_TEXT("alert", "history_damaged"),
+		LOG_TEXT("file", file));
+}
+
+void audit_history(struct engine *e)
+{
+	const struct history_health h = history_health(e->o.history);
+
+	if (h.replaced && !e->told_replaced)
+		alert_history(
+			e, h.aside_name,
+			"the history was damaged: it is put aside, and an empty one takes its "
+			"place; `atoll history repair` takes over what can still be read");
+	else if (h.aside > 0 && !e->told_replaced)
+		log_say(e->o.log, LOG_WARNING,
+			"a damaged history lies aside and was not repaired; `atoll history repair` "
+			"takes over what can still be read",
+			LOG_I64("files", h.aside));
+	e->told_replaced = true;
+	if (h.unsound && !e->told_unsound)
+		alert_history(
+			e, "history.db",
+			"the history is damaged: start the daemon again, which puts it aside, "
+			"then run `atoll history repair`");
+	e->told_unsound = h.unsound;
 }
 
 void audit_submitted(const struct execution *x)

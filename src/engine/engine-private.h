@@ -122,6 +122,7 @@ struct engine {
 	struct metrics metrics;
 	struct alerts *alerts;
 	struct poster *poster;
+	bool told_replaced, told_unsound; /* of the history: audit_history() */
 };
 
 /* --- execution-charge.c --- */
@@ -245,6 +246,8 @@ void audit_submitted(const struct execution *x);
 void audit_refused(struct engine *e, const char *caller, const struct error *err);
 void audit_created(struct execution *x); /* it runs */
 void audit_ended(struct execution *x, const struct result *res);
+/* Says once that the history is damaged, or that a damaged one was put aside. */
+void audit_history(struct engine *e);
 
 /* --- query-one.c --- */
 struct execution_view { /* where an answer goes */

@@ -42,6 +42,7 @@ static int on_engine_tick(void *data, uint32_t events)
 	bool more = history_tick(e->o.history);
 
 	(void)events;
+	audit_history(e);
 	if (e->unsaved.n > 0)
 		save_again(e);
 	if (e->queue.count > 0)
@@ -239,6 +240,8 @@ struct engine_health engine_health(const struct engine *e)
 		.storage = history_health(e->o.history).degraded,
 		.queued = (int64_t)e->queue.count,
 		.running = engine_used(e, SLOT_PLACES),
+		.damaged = history_health(e->o.history).aside,
+		.unsound = history_health(e->o.history).unsound,
 	};
 
 	h.ready = h.broker && !h.draining && h.storage == 0;

@@ -90,6 +90,8 @@ struct engine_health {
 	bool draining;
 	int storage;		 /* 0, or the negative errno of the trouble */
 	int64_t queued, running; /* queued: waited ones too */
+	int64_t damaged;	 /* histories that were put aside and not repaired yet */
+	bool unsound;		 /* the history in use is damaged: the next start puts it aside */
 };
 struct engine_health engine_health(const struct engine *e);
 
@@ -298,5 +300,10 @@ struct engine_cleanup_done {
 };
 int engine_cleanup(struct engine *e, const char *caller, struct engine_cleanup_done done,
 		   struct error *err) _must_check_;
+/*
+ * Takes over what can still be read of damaged histories that were put aside: history_repair_report(). On a fiber; other work goes
+ * on. ERROR_CONFLICT: that is being done already.
+ */
+int engine_repair(struct engine *e, json_t **ret, struct error *err) _must_check_;
 /* Prometheus text of everything the engine counts; the caller appends its own. */
 void engine_metrics(struct engine *e, struct metric_text *out);

@@ -218,6 +218,9 @@ void engine_metrics(struct engine *e, struct metric_text *out)
 		{ "atoll_history_bytes", "Bytes on record.", METRIC_GAUGE, (double)health.bytes },
 		{ "atoll_storage_degraded", "Whether nothing new can be stored.", METRIC_GAUGE,
 		  health.degraded < 0 },
+		{ "atoll_history_damaged",
+		  "Damaged histories: put aside and not repaired, or still in use.", METRIC_GAUGE,
+		  (double)health.aside + health.unsound },
 		{ "atoll_results_unsaved", "Results that wait for the disk.", METRIC_GAUGE,
 		  (double)e->unsaved.n },
 		{ "process_resident_memory_bytes", "Resident memory of the front.", METRIC_GAUGE,
@@ -317,4 +320,37 @@ int engine_cleanup(struct engine *e, const char *caller, struct engine_cleanup_d
 	free(c->caller);
 	free(c);
 	return error_set(err, ERROR_INTERNAL, -r, "cannot clean up: %s", strerror(-r));
+}
+
+int engine_repair(struct engine *e, json_t **ret, struct error *err)
+{
+	struct history_repair *repair = NULL;
+	json_t *report = NULL;
+	int r = history_health(e->o.history).unsound
+			? error_set(err, ERROR_CONFLICT, EUCLEAN,
+				    "the history in use is damaged; start the daemon again, which "
+				    "puts "
+				    "it aside, then repair it")
+			: history_repair_new(e->o.history, &repair, err);
+
+	while (r >= 0 && (r = history_repair_step(repair, err)) > 0) {
+		fiber_yield();
+		if (e->draining)
+			r = error_set(
+				err, ERROR_STOPPING, ESHUTDOWN,
+				"the server is stopping; repair the history when it is back, it "
+				"goes on where it was");
+	}
+	if (r == 0)
+		report = history_repair_report(repair);
+	if (r == 0 && !report)
+		r = error_oom(err);
+	(void)history_repair_free(repair);
+	if (r < 0)
+		return r;
+	log_say(e->o.log, LOG_INFO, "the history is repaired",
+		LOG_I64("files", (int64_t)json_array_size(json_object_get(report, "files"))),
+		LOG_I64("taken", json_integer_value(json_object_get(report, "taken"))));
+	*ret = report;
+	return 0;
 }

@@ -2,7 +2,7 @@
 /*
  * See history.h. Opening, which is recovering; the work between calls; closing. A process that dies leaves the
  * write-ahead log behind: a log at open means that the stop was not clean, and then the database is checked when
- * it is small enough for that, and files without a row are looked for.
+ * it is small enough for that, or when SQLite met damage in it, and files without a row are looked for.
  */
 #include "history/history.h"
 
@@ -17,9 +17,6 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "history/store.h"
-
-#define DATABASE "history.db"
-#define LOG	 "history.db-wal"
 
 enum {
 	CHECK_BYTES_MAX = 64 << 20, /* larger ones take too long to check at a start */
@@ -69,7 +66,7 @@ static int lock_history(struct history *h, struct error *err)
 /* Born with its mode: SQLite would make it readable by others and the log like it. */
 static int make_database(struct history *h, struct error *err)
 {
-	_cleanup_close_ int fd = openat(h->dir_fd, DATABASE,
+	_cleanup_close_ int fd = openat(h->dir_fd, HISTORY_DATABASE,
 					O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 
 	if (fd < 0)
@@ -90,7 +87,8 @@ static bool is_sound(struct history *h)
 	sqlite3_stmt *s = NULL;
 	bool sound = false;
 
-	if (h->health.clean || size_of(h, DATABASE) > CHECK_BYTES_MAX)
+	if (!unsound_is_set(h) &&
+	    (h->health.clean || size_of(h, HISTORY_DATABASE) > CHECK_BYTES_MAX))
 		return true;
 	if (sqlite3_prepare_v2(h->db, "PRAGMA quick_check(1)", -1, &s, NULL) == SQLITE_OK &&
 	    sqlite3_step(s) == SQLITE_ROW)
@@ -104,34 +102,32 @@ static int open_database(struct history *h, struct error *err)
 	int r = store_connect(h, err);
 
 	if (r >= 0 && !is_sound(h)) {
-		h->damaged = true;
+		unsound_set(h);
 		r = -EIO;
 	}
 	if (r >= 0)
 		r = schema_migrate(h, err);
-	return r < 0 ? r : store_say(err, schema_load(h));
+	if (r >= 0)
+		r = store_say(err, schema_load(h));
+	if (r >= 0)
+		unsound_clear(h);
+	return r;
 }
 
-/* The old database is kept beside the new one, for an operator who wants to look into it. */
-static int replace_connection(struct history *h, struct error *err)
+/* The old database is kept, for `atoll history repair`. */
+static int replace_database(struct history *h, struct error *err)
 {
-	char aside[64];
+	int r;
 
 	store_disconnect(h);
-	(void)snprintf(aside, sizeof(aside), DATABASE ".damaged-%lld",
-		       (long long)(clock_realtime_ns() / NS_PER_SEC));
-	if (renameat(h->dir_fd, DATABASE, h->dir_fd, aside) < 0)
-		return store_say(err, -errno);
-	(void)snprintf(aside, sizeof(aside), LOG ".damaged-%lld",
-		       (long long)(clock_realtime_ns() / NS_PER_SEC));
-	(void)renameat(h->dir_fd, LOG, h->dir_fd, aside);
-	h->damaged = false;
+	r = aside_put(h);
+	if (r < 0)
+		return store_say(err, r);
+	unsound_clear(h);
 	h->health.degraded = 0;
-	h->health.replaced = true;
 	h->last_at = h->burst_at = h->last_n = 0;
 	h->marks = (struct marks){ 0 };
-	int r = make_database(h, err);
-
+	r = make_database(h, err);
 	return r < 0 ? r : open_database(h, err);
 }
 
@@ -148,6 +144,7 @@ static int recover_history(struct history *h, struct error *err)
 
 static int open_all(struct history *h, struct error *err)
 {
+	char aside[ASIDE_NAME];
 	struct timespec now;
 	int r = open_state_dir(h, err);
 
@@ -155,7 +152,7 @@ static int open_all(struct history *h, struct error *err)
 		r = lock_history(h, err);
 	if (r < 0)
 		return r;
-	h->health.clean = size_of(h, LOG) == 0 && size_of(h, ARRIVALS) == 0;
+	h->health.clean = size_of(h, HISTORY_LOG) == 0 && size_of(h, ARRIVALS) == 0;
 	h->sweep = h->health.clean ? SWEEP_END : 0;
 	(void)clock_gettime(CLOCK_REALTIME_COARSE, &now);
 	h->opened_ns = now.tv_sec * NS_PER_SEC + now.tv_nsec;
@@ -165,10 +162,13 @@ static int open_all(struct history *h, struct error *err)
 	if (r >= 0) {
 		r = open_database(h, err);
 		if (r < 0 && h->damaged)
-			r = replace_connection(h, err);
+			r = replace_database(h, err);
 	}
 	if (r < 0)
 		return r;
+	/* Outputs whose rows lie in a database that was put aside are no orphans: it may be repaired yet. */
+	if (aside_oldest(h, aside))
+		h->sweep = SWEEP_END;
 	disk_reserve_open(h);
 	r = arrivals_open(h, err);
 	return r < 0 ? r : recover_history(h, err);
@@ -186,7 +186,7 @@ int history_open(const struct history_options *options, struct history **ret, st
 	h->options = *options;
 	(void)snprintf(h->node, sizeof(h->node), "%s", options->node ? options->node : "");
 	h->options.node = NULL;
-	if (asprintf(&h->database, "%s/" DATABASE, options->dir) < 0) {
+	if (asprintf(&h->database, "%s/" HISTORY_DATABASE, options->dir) < 0) {
 		h->database = NULL;
 		return store_say(err, -ENOMEM);
 	}
@@ -227,6 +227,7 @@ struct history_health history_health(const struct history *h)
 
 	health.rows = h->marks.rows;
 	health.bytes = h->marks.bytes;
+	health.unsound = h->damaged;
 	health.backlog = h->last_n - h->marks.indexed + (int64_t)arrivals_waiting(h);
 	return health;
 }

@@ -22,6 +22,7 @@
 #pragma once
 
 #include "base/error.h"
+#include "history/aside-name.h"
 #include "spec/request.h"
 #include "spec/result.h"
 
@@ -65,7 +66,10 @@ struct history_health {
 	int64_t interrupted; /* rows that open found running */
 	int64_t rows, bytes; /* of ended executions */
 	int64_t backlog;     /* ended executions that search does not know yet */
-	bool replaced; /* open found a damaged database and began a new one; the old lies beside it */
+	bool replaced; /* open found a damaged database and began a new one; the old lies beside it … */
+	char aside_name[ASIDE_NAME]; /* … under this name */
+	int64_t aside; /* damaged databases that lie there, of this open or earlier ones, and were not repaired yet */
+	bool unsound; /* the database in use is damaged: the next open puts it aside */
 };
 struct history_health history_health(const struct history *h);
 
@@ -276,6 +280,24 @@ int history_output_delete(struct history *h, const char *id, enum history_stream
 /* The directory files/<2>/<id> for files that a program left. */
 int history_files_create(struct history *h, const char *id) _must_check_;
 int history_files_open(struct history *h, const char *id) _must_check_; /* -ENOENT: none */
+
+/* --- Repairing: repair.c ------------------------------------------------------------------------------------- */
+
+/*
+ * Takes over what SQLite can still read of the damaged databases that were put aside, row by row, also in front of and behind
+ * damaged places. A row whose id is known stays as it is, so nothing is taken twice. What waited or ran is interrupted. No file
+ * is changed or deleted; beside each that was read to its end, a mark says so, and it is not read again.
+ */
+struct history_repair;
+/* -EBUSY (ERROR_CONFLICT): there is one already. */
+int history_repair_new(struct history *h, struct history_repair **ret,
+		       struct error *err) _must_check_;
+/* Some milliseconds of work. 1: there is more to do; 0: it is done. After an error it can only be freed; a new one goes on. */
+int history_repair_step(struct history_repair *r, struct error *err) _must_check_;
+/* {"files": [{"file", "taken", "known", "incomplete", "readable", "whole"}], "taken"}; NULL: no memory */
+json_t *history_repair_report(const struct history_repair *r);
+struct history_repair *
+history_repair_free(struct history_repair *r); /* NULL is fine; returns NULL */
 
 /* --- Comparing: diff.c, pure -------------------------------------------------------------------------------- */
 

@@ -27,19 +27,21 @@ static void take_stream(struct history *h, const char *id, enum history_stream w
 	ret->text = buf_take(&text);
 }
 
-static struct result *make_result(struct history *h, const struct history_row *row)
+struct result *recover_result(struct history *h, const struct history_row *row,
+			      enum run_status status, const char *detail)
 {
-	static const struct error cause = {
-		.code = ERROR_INTERNAL,
-		.text = "the daemon ended while this was running: run it again",
-	};
-	struct result *res = result_from_error(&cause);
+	struct error cause = { .code = ERROR_INTERNAL };
+	struct result *res;
 
+	(void)snprintf(cause.text, sizeof(cause.text), "%s", detail);
+	res = result_from_error(&cause);
 	if (!res)
 		return NULL;
-	res->verdict.status = STATUS_INTERRUPTED;
-	res->verdict.cause.kind = CAUSE_INTERRUPTED;
-	res->verdict.cause.retryable = true;
+	res->verdict.status = status;
+	if (status == STATUS_INTERRUPTED) {
+		res->verdict.cause.kind = CAUSE_INTERRUPTED;
+		res->verdict.cause.retryable = true;
+	}
 	(void)snprintf(res->id, sizeof(res->id), "%s", row->id);
 	res->via = "daemon";
 	(void)snprintf(res->node, sizeof(res->node), "%s", h->node);
@@ -59,9 +61,10 @@ static void json_cleanup(json_t **tree)
 	json_decref(*tree);
 }
 
-static int interrupt(struct history *h, const struct history_row *row)
+int recover_interrupt(struct history *h, const struct history_row *row, const char *detail)
 {
-	_cleanup_(result_cleanup) struct result *res = make_result(h, row);
+	_cleanup_(result_cleanup) struct result *res = recover_result(h, row, STATUS_INTERRUPTED,
+								      detail);
 	_cleanup_(json_cleanup) json_t *tree = res ? result_to_json(res) : NULL;
 	_cleanup_(json_cleanup) json_t *request =
 		row->request ? json_loads(row->request, JSON_ALLOW_NUL, NULL) : NULL;
@@ -107,7 +110,8 @@ static int interrupt_next(struct history *h, int64_t *at)
 	}
 	(void)sqlite3_reset(s);
 	if (r >= 0)
-		r = interrupt(h, &row);
+		r = recover_interrupt(h, &row,
+				      "the daemon ended while this was running: run it again");
 	return r < 0 ? r : 1;
 }
 

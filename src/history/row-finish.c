@@ -71,24 +71,31 @@ static int update_execution(struct history *h, int64_t row, const struct history
 }
 
 /* The row says already that it is the next. */
-static int insert_result(struct history *h, int64_t row, const struct history_end *end)
+static int insert_text(struct history *h, int64_t row, struct span result, struct span words)
 {
-	_cleanup_buf_ struct buf words = { .max = 64 << 10 };
 	int64_t n = h->last_n + 1;
-	int r = collect_words(&words, end);
-	sqlite3_stmt *s = r < 0 ? NULL : store_stmt(h, STMT_RESULT, &r);
+	int r = 0;
+	sqlite3_stmt *s = store_stmt(h, STMT_RESULT, &r);
 
 	if (!s)
 		return r;
 	(void)sqlite3_bind_int64(s, 1, n);
 	(void)sqlite3_bind_int64(s, 2, row);
 	if (words.len > 0)
-		bind_span(s, 3, (struct span){ words.data, words.len });
-	bind_span(s, 4, end->result);
+		bind_span(s, 3, words);
+	bind_span(s, 4, result);
 	r = store_run(h, s);
 	if (r >= 0)
 		h->last_n = n;
 	return r;
+}
+
+static int insert_result(struct history *h, int64_t row, const struct history_end *end)
+{
+	_cleanup_buf_ struct buf words = { .max = 64 << 10 };
+	int r = collect_words(&words, end);
+
+	return r < 0 ? r : insert_text(h, row, end->result, (struct span){ words.data, words.len });
 }
 
 int finish_update(struct history *h, int64_t row, const struct history_end *end)
@@ -128,6 +135,14 @@ int record_insert(struct history *h, const struct history_new *in, const struct 
 	int r = end->result.len > HISTORY_BODY_MAX ? -E2BIG : accept_insert(h, in, end, row);
 
 	return r < 0 ? r : insert_result(h, *row, end);
+}
+
+int record_insert_again(struct history *h, const struct history_new *in,
+			const struct history_end *end, struct span words, int64_t *row)
+{
+	int r = end->result.len > HISTORY_BODY_MAX ? -E2BIG : accept_insert(h, in, end, row);
+
+	return r < 0 ? r : insert_text(h, *row, end->result, words);
 }
 
 int history_record(struct history *h, const struct history_new *in, const struct history_end *end,

@@ -54,7 +54,7 @@ int store_error(struct history *h, int rc)
 	if (rc == SQLITE_CORRUPT_VTAB)
 		h->words_damaged = true;
 	else if ((rc & 0xff) == SQLITE_CORRUPT || (rc & 0xff) == SQLITE_NOTADB)
-		h->damaged = true;
+		unsound_set(h);
 	if (r == -EIO && (system == ENOSPC || system == EDQUOT || system == EFBIG))
 		r = -ENOSPC;
 	if (store_is_trouble(r))

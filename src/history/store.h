@@ -134,7 +134,8 @@ struct history {
 	struct history_health health;
 	bool reserve_spent; /* given up for those that must still write */
 	bool recovery_waits; /* rows of a dead process still say `running`: there was no room for results */
-	bool damaged;	     /* SQLite said that the file is not what it wrote */
+	bool damaged;	     /* SQLite said that the file is not what it wrote: unsound_set() */
+	bool repairing;	     /* there is a struct history_repair */
 	bool words_damaged;  /* FTS5 said so of its index, which is then made again */
 	int64_t prune_at_ns; /* monotonic: when old sums are next removed */
 	bool unsettled;	     /* something was written since everything was last on the disk */
@@ -192,6 +193,20 @@ int schema_migrate(struct history *h, struct error *err) _must_check_;
 int schema_load(struct history *h) _must_check_;
 extern const char *const statements[_STMT_MAX];
 
+/* aside.c: damaged databases */
+#define HISTORY_DATABASE "history.db"
+#define HISTORY_LOG	 "history.db-wal"
+/* Moves the database and its log away. */
+int aside_put(struct history *h) _must_check_;
+/* Counts those that were not repaired (health.aside), and gives the oldest; false: there is none. */
+bool aside_oldest(struct history *h, char ret[ASIDE_NAME]);
+/* It is not read again. */
+int aside_repaired(struct history *h, const char *name) _must_check_;
+/* What SQLite says of the database in use lasts until the next open has checked it. */
+void unsound_set(struct history *h);
+bool unsound_is_set(const struct history *h);
+void unsound_clear(struct history *h);
+
 /* disk-reserve.c: trouble and its end */
 void disk_reserve_open(struct history *h);
 bool disk_reserve_spend(struct history *h); /* true: there is more room now than at the last try */
@@ -217,6 +232,10 @@ int accept_insert(struct history *h, const struct history_new *in, const struct 
 /* The row and the text. */
 int record_insert(struct history *h, const struct history_new *in, const struct history_end *end,
 		  int64_t *row) _must_check_;
+/* The same with words for search that were collected before; data NULL: none. */
+int record_insert_again(struct history *h, const struct history_new *in,
+			const struct history_end *end, struct span words,
+			int64_t *row) _must_check_;
 int finish_update(struct history *h, int64_t row, const struct history_end *end) _must_check_;
 
 /* How much of a text search reads. */
@@ -246,6 +265,12 @@ int row_read(sqlite3_stmt *s, struct history_row *ret) _must_check_;
 
 /* recover.c */
 int recover_running(struct history *h) _must_check_;
+/* What a row without a result gets as one: `interrupted`, or what the row says, because of `detail`. */
+struct result *recover_result(struct history *h, const struct history_row *row,
+			      enum run_status status, const char *detail);
+/* Gives a queued or running row that result. */
+int recover_interrupt(struct history *h, const struct history_row *row,
+		      const char *detail) _must_check_;
 
 /* indexer.c: at most so many ended executions; 1: there are more, 0: all done */
 int indexer_count(struct history *h, int max) _must_check_;

@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.quick, pytest.mark.modes("rootless")]
                                          ("help-debug", ["help", "debug"]), ("help-cleanup", ["help", "cleanup"]),
                                          ("help-history", ["help", "history"]),
                                          *((f"help-history-{name}", ["help", "history", name])
-                                           for name in ("list", "show", "output", "replay", "diff", "stats", "rm")),
+                                           for name in ("list", "show", "output", "replay", "diff", "stats", "rm", "repair")),
                                          ("help-mcp", ["help", "mcp"]), ("help-mcp-install", ["help", "mcp", "install"]),
                                          ("help-session", ["help", "session"]),
                                          *((f"help-session-{name}", ["help", "session", name])

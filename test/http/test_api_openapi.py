@@ -233,6 +233,7 @@ def call_others(call):
     for name in ("getRoot", "getHealth", "getReadiness", "getOpenapi", "listLanguages", "listPolicies", "listLimits", "getStats", "getDoctor"):
         call(name)
     call("getMetrics", status=403)
+    call("repairHistory", status=403)
     assert call("runGeneratedCode").json()["stdout"] == "42\n"
     call("runGeneratedCode", body={"timeout": 1}, status=400)
     assert call("executeTool").json()["stdout"] == call("callTool").json()["stdout"] == "42\n"
