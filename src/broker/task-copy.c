@@ -19,8 +19,12 @@
 
 void task_park(struct task *task)
 {
-	if (task->state == TASK_RUNNING && task->sandbox)
-		sandbox_park(task->sandbox);
+	if (task->state != TASK_RUNNING || !task->sandbox || task->doomed)
+		return;
+	task->parked = true;
+	/* The program's last word would end the sandbox. */
+	task->program = source_free(task->program);
+	task_watch_parked(task);
 }
 
 static int prepare_copy(struct task *task, struct error *err)

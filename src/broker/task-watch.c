@@ -91,6 +91,10 @@ static int on_watch(void *data, uint32_t events)
 		source_set_time(task->watch_timer, in_ms(KILL_AGAIN_MS));
 		return 0;
 	}
+	if (task->parked) {
+		task_watch_parked(task);
+		return 0;
+	}
 	if (task->limits[STAGE_CPU_MS]) {
 		wait_ms = cpu_wait_ms(task);
 		if (wait_ms == 0) {
@@ -186,6 +190,13 @@ static int on_wall(void *data, uint32_t events)
 			START_MS_MAX / 1000);
 	task_fail(task, &err);
 	return 0;
+}
+
+void task_watch_parked(struct task *task)
+{
+	/* While there were any, others may have been forked meanwhile. A sandbox in which only pid 1 is left has nothing to be watched for. */
+	source_set_time(task->watch_timer,
+			sandbox_park(task->sandbox) == 0 ? INT64_MAX : in_ms(KILL_AGAIN_MS));
 }
 
 int task_watch(struct task *task)

@@ -111,8 +111,9 @@ struct task {
 	uint32_t n_stages, stage; /* stage: the one that runs, or ran last */
 	bool stage_running;
 	bool started_sent;
-	int killed_for;	 /* enum cause_kind, or -1 */
-	bool doomed;	 /* was killed, for any cause */
+	int killed_for; /* enum cause_kind, or -1 */
+	bool doomed;	/* was killed, for any cause */
+	bool parked;	/* its program is killed; it stays for the tasks that were copied from it */
 	unsigned deaths; /* number of its sandboxes that were killed while they were made */
 	int wait_status; /* of the stage that ended last */
 	int64_t limits[_STAGE_LIMIT_MAX];
@@ -212,6 +213,7 @@ void task_fail(struct task *task, const struct error *err);
 int task_watch(struct task *task) _must_check_; /* makes the timers */
 void task_watch_starting(struct task *task);	/* a stage was told to start */
 void task_watch_started(struct task *task);	/* its program runs */
+void task_watch_parked(struct task *task);	/* kills all but pid 1, until none is left */
 void task_watch_ended(struct task *task);	/* its program has ended */
 
 /* task-commit.c. Called when every process is dead. True: there are changes to apply or list, and task_finish() is called later. */

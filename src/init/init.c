@@ -7,7 +7,8 @@
  *
  * init starts a stage on START and reaps every process that dies. When the stage's main process ends, init
  * kills and reaps all other processes of the namespace, and only then reports: no process outlives its stage.
- * When the control socket closes, init ends, and the kernel kills the whole namespace.
+ * When the control socket closes, init ends, and the kernel kills the whole namespace. A parked sandbox is kept for the sandboxes inside
+ * it: its main process is killed, and that ends no stage.
  *
  * An init without a pid namespace is its program's subreaper, and has two users: as its effective user, which is the program's, it kills
  * every process of the program at once, forks included; its real and saved user is its own, so the program cannot signal it. It must
@@ -77,6 +78,8 @@ struct init {
 	struct init_command stage;
 	char **argv, **envp; /* of the stage */
 };
+
+static void take_command(struct init *init);
 
 static int64_t now_ns(void)
 {
@@ -316,6 +319,17 @@ static int guest_status(int pidfd)
 	return SIGKILL;
 }
 
+/* The broker kills the main process of a sandbox that it has parked, and the end may be seen before the command. */
+static bool is_parked(struct init *init)
+{
+	struct pollfd control = { .fd = INIT_FD_CONTROL, .events = POLLIN };
+
+	init->main_pid = -1; /* no signal goes to its number any more */
+	while (init->main_pid != 0 && poll(&control, 1, 0) > 0)
+		take_command(init);
+	return init->main_pid == 0;
+}
+
 static void reap_children(struct init *init)
 {
 	struct signalfd_siginfo info;
@@ -324,7 +338,7 @@ static void reap_children(struct init *init)
 
 	(void)!read(init->signal_fd, &info, sizeof(info));
 	while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
-		if (pid == init->main_pid) {
+		if (pid == init->main_pid && !is_parked(init)) {
 			end_stage(init, status);
 			return;
 		}
@@ -423,6 +437,12 @@ static void take_command(struct init *init)
 				   command.signo < 0 ? -command.signo : command.signo);
 		return;
 	}
+	if (n == (ssize_t)sizeof(command) && command.kind == COMMAND_PARK && !c) {
+		init->main_pid = 0;
+		(void)close(init->guest_fd);
+		init->guest_fd = -1;
+		return;
+	}
 	n_fds = 3 + command.n_extra + command.ticket;
 	/* The socket is closed, or the record is malformed: in both cases there is no broker to trust. */
 	if (n != (ssize_t)sizeof(command) || command.kind != COMMAND_START ||
@@ -516,7 +536,7 @@ int main(int argc _unused_, char **argv)
 			look_for_crowd(&init);
 		if (fds[1].revents)
 			reap_children(&init);
-		if (fds[2].revents)
+		if (fds[2].revents && !is_parked(&init))
 			end_stage(&init, guest_status(init.guest_fd));
 		if (fds[0].revents)
 			take_command(&init);

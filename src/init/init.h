@@ -16,6 +16,7 @@
  *   ◀─     ADOPTED                               only where the program is there already
  *   START {stage} [+ 0,] + 1, 2 [, ticket] ─▶ (not there: then the program has a socket of its own)
  *   SIGNAL {signo}           ─▶     any time after
+ *   PARK                     ─▶     any time after: init stays, also when every other process of the sandbox has ended
  *                            ◀─     EXITED {stage, …}                   or EXEC_FAILED {stage, errno}
  */
 #pragma once
@@ -55,6 +56,7 @@ enum command_kind {
 	COMMAND_REST,
 	COMMAND_START,
 	COMMAND_SIGNAL,
+	COMMAND_PARK,
 };
 
 struct init_command {

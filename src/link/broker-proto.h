@@ -13,7 +13,7 @@
  *   KILL {job, cause}                     ─▶ any time
  *   SIGNAL {job, number}                  ─▶ to the main process of the running stage, a negative one to its process
  *                                            group; dropped when none runs
- *   PARK {job}                            ─▶ every process of the sandbox is stopped, for good; its copies live on
+ *   PARK {job}                            ─▶ every process of the sandbox but pid 1 is killed; its copies live on
  *   USAGE {job}                           ─▶
  *                                      ◀─ USAGE {job, usage}
  *                                      ◀─ FILE {job, path, size} + fd             if the plan asks for files

@@ -61,43 +61,31 @@ static bool is_listed(const char *text, int wanted)
 	return false;
 }
 
-struct listed_signal {
-	int signo, spared_pid;
-};
-
-static void signal_held(int dir_fd, const char *path, const struct held held[HELD_MAX],
-			struct listed_signal what)
+static int kill_held(int dir_fd, const char *path, const struct held held[HELD_MAX], int spared_pid)
 {
 	static char text[PROCS_BYTES_MAX]; /* the broker has one thread */
+	int n = 0;
 
 	if (textfile_read_at(dir_fd, path, text, sizeof(text)) < 0)
 		text[0] = '\0';
 	for (size_t i = 0; i < HELD_MAX && held[i].pid; i++) {
-		if (held[i].pid != what.spared_pid && is_listed(text, held[i].pid))
-			(void)sys_pidfd_send_signal(held[i].fd, what.signo);
+		if (held[i].pid != spared_pid && is_listed(text, held[i].pid))
+			n += sys_pidfd_send_signal(held[i].fd, SIGKILL) == 0;
 		(void)fd_close(held[i].fd);
 	}
+	return n;
 }
 
-static int signal_listed(int dir_fd, const char *path, struct listed_signal what)
+int cgroup_kill_listed(int dir_fd, const char *path, int spared_pid)
 {
 	static char text[PROCS_BYTES_MAX]; /* the broker has one thread */
 	struct held held[HELD_MAX];
 	const char *at = text;
+	int n = 0;
 
 	if (textfile_read_at(dir_fd, path, text, sizeof(text)) < 0)
 		return -EOPNOTSUPP;
 	while (hold(&at, held) > 0)
-		signal_held(dir_fd, path, held, what);
-	return 0;
-}
-
-int cgroup_kill_listed(int dir_fd, const char *path)
-{
-	return signal_listed(dir_fd, path, (struct listed_signal){ .signo = SIGKILL });
-}
-
-int cgroup_stop_listed(int dir_fd, const char *path, int spared_pid)
-{
-	return signal_listed(dir_fd, path, (struct listed_signal){ SIGSTOP, spared_pid });
+		n += kill_held(dir_fd, path, held, spared_pid);
+	return n;
 }

@@ -70,7 +70,7 @@ static int none_kill(struct cgroup *cg _unused_)
 	return -EOPNOTSUPP;
 }
 
-static int none_stop(struct cgroup *cg _unused_, int spared_pid _unused_)
+static int none_kill_others(struct cgroup *cg _unused_, int spared_pid _unused_)
 {
 	return -EOPNOTSUPP;
 }
@@ -102,7 +102,7 @@ const struct cgroup_ops cgroup_none_ops = {
 	.join_fds = none_join_fds,
 	.clone_fd = none_clone_fd,
 	.kill = none_kill,
-	.stop = none_stop,
+	.kill_others = none_kill_others,
 	.read_usage = none_read_usage,
 	.read_cpu_us = none_read_cpu_us,
 	.read_throttled_us = none_read_cpu_us,

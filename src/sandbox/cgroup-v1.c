@@ -391,6 +391,12 @@ static int v1_clone_fd(struct cgroup *cg _unused_)
 	return -EBADF;
 }
 
+static int v1_kill_others(struct cgroup *cg, int spared_pid)
+{
+	return cgroup_kill_listed(group_fd(cg, HIERARCHY_PIDS), path_of(cg, "cgroup.procs").text,
+				  spared_pid);
+}
+
 /*
  * The death of pid 1 kills the rest, but among many busy processes below a CPU quota that may take long. So
  * every process is killed directly, and the quota is lifted.
@@ -400,13 +406,7 @@ static int v1_kill(struct cgroup *cg)
 	if (group_fd(cg, HIERARCHY_CPU) >= 0)
 		(void)!group_write(cg, HIERARCHY_CPU, "cpu.cfs_quota_us", "-1");
 	cg->limits[STAGE_CPU_MILLI] = -1;
-	return cgroup_kill_listed(group_fd(cg, HIERARCHY_PIDS), path_of(cg, "cgroup.procs").text);
-}
-
-static int v1_stop(struct cgroup *cg, int spared_pid)
-{
-	return cgroup_stop_listed(group_fd(cg, HIERARCHY_PIDS), path_of(cg, "cgroup.procs").text,
-				  spared_pid);
+	return MIN(v1_kill_others(cg, 0), 0);
 }
 
 /*
@@ -540,7 +540,7 @@ const struct cgroup_ops cgroup_v1_ops = {
 	.join_fds = v1_join_fds,
 	.clone_fd = v1_clone_fd,
 	.kill = v1_kill,
-	.stop = v1_stop,
+	.kill_others = v1_kill_others,
 	.read_usage = v1_read_usage,
 	.read_cpu_us = v1_read_cpu_us,
 	.read_throttled_us = v1_read_throttled_us,

@@ -350,9 +350,9 @@ static int v2_kill(struct cgroup *cg)
 	return r == -ENOENT ? -EOPNOTSUPP : r;
 }
 
-static int v2_stop(struct cgroup *cg, int spared_pid)
+static int v2_kill_others(struct cgroup *cg, int spared_pid)
 {
-	return cgroup_stop_listed(cg->fd, "cgroup.procs", spared_pid);
+	return cgroup_kill_listed(cg->fd, "cgroup.procs", spared_pid);
 }
 
 static void read_peak(struct cgroup *cg, struct usage *usage)
@@ -465,7 +465,7 @@ const struct cgroup_ops cgroup_v2_ops = {
 	.clone_fd = v2_clone_fd,
 	.attach = v2_attach,
 	.kill = v2_kill,
-	.stop = v2_stop,
+	.kill_others = v2_kill_others,
 	.read_usage = v2_read_usage,
 	.read_cpu_us = v2_read_cpu_us,
 	.read_throttled_us = v2_read_throttled_us,

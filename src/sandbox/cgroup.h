@@ -63,8 +63,8 @@ struct cgroup_ops {
 	int (*attach)(struct cgroup *cg, int32_t pid, struct error *err);
 	/* Kills every member; -EOPNOTSUPP if only the end of the pid namespace can (v1, none). */
 	int (*kill)(struct cgroup *cg);
-	/* SIGSTOP for every process but this one. */
-	int (*stop)(struct cgroup *cg, int spared_pid);
+	/* Kills every process but this one, as kill() or one by one. Returns how many there were; -EOPNOTSUPP: the group lists none. */
+	int (*kill_others)(struct cgroup *cg, int spared_pid);
 	/* Fills the members that it can measure, and leaves the others. */
 	int (*read_usage)(struct cgroup *cg, struct usage *usage);
 	/* Microseconds of CPU used so far, or -errno: the cheap call for checking cpu_time. */

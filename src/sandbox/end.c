@@ -9,7 +9,6 @@
 #include "sandbox/layers.h"
 #include "sandbox/net.h"
 #include "sandbox/spawn.h"
-#include "sandbox/tree.h"
 #include "sys/kernel.h"
 
 #include <signal.h>
@@ -17,8 +16,6 @@
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-enum { PARK_PASSES = 4 };
 
 static void kill_namespace(struct sandbox *sb)
 {
@@ -110,16 +107,6 @@ void sandbox_free(struct sandbox *sb)
 	/* If its cgroup is gone, no process is left in it. */
 	net_give_back(sb->net, !sb->cgroup);
 	free(sb);
-}
-
-void sandbox_park(struct sandbox *sb)
-{
-	const struct tree tree = { .root = sb->pid, .is_copy = sb->nested, .has_copies = true };
-
-	/* A process that is forked during one pass is found by the next. */
-	for (int i = 0; i < PARK_PASSES; i++)
-		if (sb->host->cgroups->stop(sb->cgroup, sb->pid) == -EOPNOTSUPP)
-			(void)!tree_stop(&tree);
 }
 
 void sandbox_destroy(struct sandbox *sb)

@@ -175,8 +175,12 @@ int sandbox_start(struct sandbox *sb, const struct init_command *command,
  * ones yet.
  */
 int sandbox_signal(struct sandbox *sb, int signo) _must_check_;
-/* Stops every process but pid 1: nothing in it runs any more, and the sandboxes inside it live on. */
-void sandbox_park(struct sandbox *sb);
+/*
+ * Kills every process but pid 1: nothing in it runs any more, its memory is given back, and the sandboxes inside it live on. To be called
+ * again, a little later, until it returns 0; 1: there were processes, and their children may be there still. -EAGAIN: init has not read the
+ * last commands yet.
+ */
+int sandbox_park(struct sandbox *sb) _must_check_;
 /* The first part of sandbox_start, for an adopted program: its pipes are given to the sandbox's user. */
 void sandbox_give_stdio(struct sandbox *sb, const int fds[3]);
 /* Holds the sender of the first message on program_fd; only the adopted program has the other end. */

@@ -12,6 +12,7 @@
 #include "sandbox/layers.h"
 #include "sandbox/net.h"
 #include "sandbox/spawn.h"
+#include "sandbox/tree.h"
 #include "sys/kernel.h"
 #include "sys/probe.h"
 #include "sys/textfile.h"
@@ -553,6 +554,21 @@ int sandbox_start(struct sandbox *sb, const struct init_command *command, const 
 	sandbox_give_stdio(sb, fds);
 	return send_command(sb, &start, fds + start.no_input,
 			    3 + start.n_extra + start.ticket - start.no_input);
+}
+
+int sandbox_park(struct sandbox *sb)
+{
+	const struct init_command command = { .kind = COMMAND_PARK };
+	const struct tree tree = { .root = sb->pid, .is_copy = sb->nested, .has_copies = true };
+	/* Before its program dies, init must know that this does not end the sandbox. */
+	int r = send_command(sb, &command, NULL, 0);
+
+	if (r < 0)
+		return r;
+	r = sb->host->cgroups->kill_others(sb->cgroup, sb->pid);
+	if (r == -EOPNOTSUPP)
+		r = tree_kill_others(&tree);
+	return MIN(r, 1);
 }
 
 int sandbox_signal(struct sandbox *sb, int signo)

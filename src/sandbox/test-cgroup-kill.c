@@ -97,7 +97,7 @@ static void test_number_given_away(void **state _unused_)
 	(void)snprintf(first, sizeof(first), "0\n1\n%d\n%d\n", left, stays);
 	(void)snprintf(second, sizeof(second), "%d\n", stays);
 	lister = start_lister(first, second);
-	assert_int_equal(cgroup_kill_listed(AT_FDCWD, list), 0);
+	assert_int_equal(cgroup_kill_listed(AT_FDCWD, list, 0), 1);
 	assert_int_equal(waitpid(stays, NULL, 0), stays);
 	assert_false(is_dead(left));
 	end(left);
@@ -115,14 +115,17 @@ static void test_many(void **state _unused_)
 		n += (size_t)snprintf(text + n, sizeof(text) - n, "%d\n", members[i]);
 	}
 	write_list(list, text);
-	assert_int_equal(cgroup_kill_listed(AT_FDCWD, list), 0);
+	/* One is to live. */
+	assert_int_equal(cgroup_kill_listed(AT_FDCWD, list, members[1]), MEMBERS - 1);
+	assert_false(is_dead(members[1]));
+	assert_int_equal(cgroup_kill_listed(AT_FDCWD, list, 0), MEMBERS);
 	for (size_t i = 0; i < MEMBERS; i++)
 		assert_int_equal(waitpid(members[i], NULL, 0), members[i]);
 }
 
 static void test_no_list(void **state _unused_)
 {
-	assert_int_equal(cgroup_kill_listed(AT_FDCWD, "/nowhere"), -EOPNOTSUPP);
+	assert_int_equal(cgroup_kill_listed(AT_FDCWD, "/nowhere", 0), -EOPNOTSUPP);
 }
 
 int main(void)

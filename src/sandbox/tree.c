@@ -249,11 +249,12 @@ int64_t tree_memory_bytes(const struct tree *t, bool shared_out)
 	return bytes;
 }
 
-int tree_stop(const struct tree *t)
+int tree_kill_others(const struct tree *t)
 {
 	size_t n = 0;
 	_cleanup_free_ pid_t *list = list_tree(t, &n);
 	ino_t namespace = pid_namespace(t->root);
+	int killed = 0;
 
 	if (!list)
 		return -ENOMEM;
@@ -262,7 +263,7 @@ int tree_stop(const struct tree *t)
 
 		/* Held now: if the number has come to mean another process, that one is of another namespace. */
 		if (fd >= 0 && pid_namespace(list[i]) == namespace)
-			(void)sys_pidfd_send_signal(fd, SIGSTOP);
+			killed += sys_pidfd_send_signal(fd, SIGKILL) == 0;
 	}
-	return 0;
+	return killed;
 }

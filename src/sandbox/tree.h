@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A tree of processes, measured and stopped without a cgroup.
+ * A tree of processes, measured and killed without a cgroup.
  *
  * A sandbox that was copied from another one (mover.h) is inside that one's tree: its pid 1 and its program are children of the other's
  * pid 1. What belongs to which of them, the pid namespace tells.
@@ -32,5 +32,5 @@ int64_t tree_memory_bytes(const struct tree *t, bool shared_out);
  * thread is the one that has used the most CPU time: that of a Java program is not its process's first.
  */
 int64_t tree_waited_us(pid_t root);
-/* SIGSTOP for all but root. Processes that are forked meanwhile may run on: call it again. */
-int tree_stop(const struct tree *t) _must_check_;
+/* Kills all but root. Processes that are forked meanwhile may run on: call it until it returns 0, the number of those that it found. */
+int tree_kill_others(const struct tree *t) _must_check_;
