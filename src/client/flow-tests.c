@@ -62,7 +62,7 @@ int flow_tests_skip(const struct run *run, struct result *res, const struct verd
 									: verdict_of_end(why);
 		t->stdout_text = strdup("");
 		t->stderr_text = strdup("");
-		t->worth = run->request->tests[res->n_tests - 1].points;
+		t->worth = (double)run->request->tests[res->n_tests - 1].points;
 		t->usage = usage_unknown;
 		t->error = json_incref(res->error);
 	}
