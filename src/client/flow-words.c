@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Turns words of a language file into words of a program. A word may hold {source}, {source_dir}, {work}, {build}, {class},
- * {stem}, {memory_mb} and {cpus}; words of a `warm` section also their runner's placeholders, and variables of
- * a zygote {usual}. Any other brace stands for itself.
+ * {stem}, {memory_mb}, {stack_kb} and {cpus}; words of a `warm` section also their runner's placeholders, and variables of
+ * a zygote {usual}. Any other brace stands for itself. A word that begins with {unless TEXT} is left out if the caller's options for the
+ * runtime hold that text; {unless TEXT|TEXT}: one of them.
  */
 #include "client/run.h"
 
@@ -12,6 +13,9 @@
 #include <string.h>
 
 enum { WORD_MAX = REQUEST_WORD_MAX, NUMBER_MAX = 24, STEM_MAX = 256 };
+
+/* Java takes no larger one for a thread. */
+#define STACK_BYTES_MAX GiB
 
 struct placeholder {
 	const char *name;
@@ -42,7 +46,8 @@ static void stem_of(const char *path, char ret[STEM_MAX])
 
 const char *flow_expand(struct arena *memory, const char *word, const struct word_context *c)
 {
-	char memory_mb[NUMBER_MAX], cpus[NUMBER_MAX], stem[STEM_MAX], source_dir[PATH_MAX];
+	char memory_mb[NUMBER_MAX], stack_kb[NUMBER_MAX], cpus[NUMBER_MAX], stem[STEM_MAX],
+		source_dir[PATH_MAX];
 	const struct placeholder table[] = {
 		{ "{source}", c->source },
 		{ "{source_dir}", source_dir },
@@ -51,6 +56,7 @@ const char *flow_expand(struct arena *memory, const char *word, const struct wor
 		{ "{class}", c->class_name },
 		{ "{stem}", stem },
 		{ "{memory_mb}", memory_mb },
+		{ "{stack_kb}", stack_kb },
 		{ "{cpus}", cpus },
 		{ "{runner}", c->runner },
 		{ "{runner_text}", c->runner_text },
@@ -68,6 +74,8 @@ const char *flow_expand(struct arena *memory, const char *word, const struct wor
 		       c->source);
 	(void)snprintf(memory_mb, sizeof(memory_mb), "%" PRId64,
 		       (int64_t)MAX(c->limits->memory_bytes / MiB, 1));
+	(void)snprintf(stack_kb, sizeof(stack_kb), "%" PRId64,
+		       (int64_t)(MIN(c->limits->stack_bytes, STACK_BYTES_MAX) / KiB));
 	/* Whole processors, at least one: thread pools are sized by it. */
 	(void)snprintf(cpus, sizeof(cpus), "%" PRId64, (c->limits->cpus_milli + 999) / 1000);
 	buf_init(&out, WORD_MAX);
@@ -97,6 +105,37 @@ struct word_context flow_words(struct run *run, const char *build, const struct 
 	};
 }
 
+/* One of these texts, with | between them, is in the caller's options for the runtime. */
+static bool has_option(const struct run *run, const char *texts, const char *end)
+{
+	while (texts < end) {
+		size_t len = strcspn(texts, "|}");
+
+		for (const char **name = run->language->options; *name; name++)
+			for (size_t i = 0; i < run->request->n_env; i++) {
+				const struct request_var *v = &run->request->env[i];
+
+				if (strcmp(v->name, *name) == 0 &&
+				    memmem(v->value, strlen(v->value), texts, len))
+					return true;
+			}
+		texts += len + 1;
+	}
+	return false;
+}
+
+/* The word behind its condition, if it has one; NULL: it is left out. */
+static const char *take_condition(const struct run *run, const char *word)
+{
+	static const char head[] = "{unless ";
+	const char *text = word + sizeof(head) - 1;
+	const char *end = strncmp(word, head, sizeof(head) - 1) == 0 ? strchr(text, '}') : NULL;
+
+	if (!end)
+		return word;
+	return has_option(run, text, end) ? NULL : end + 1;
+}
+
 const char **flow_expand_all(struct run *run, const char *const *words,
 			     const struct word_context *c, size_t spare)
 {
@@ -108,9 +147,13 @@ const char **flow_expand_all(struct run *run, const char *const *words,
 	list = arena_alloc(&run->memory, (n + spare + 1) * sizeof(char *));
 	if (!list)
 		return NULL;
-	for (size_t i = 0; i < n; i++) {
-		list[i] = flow_expand(&run->memory, words[i], c);
-		if (!list[i])
+	for (n = 0; *words; words++) {
+		const char *word = take_condition(run, *words);
+
+		if (!word)
+			continue;
+		list[n] = flow_expand(&run->memory, word, c);
+		if (!list[n++])
 			return NULL;
 	}
 	return list;
@@ -151,12 +194,13 @@ const char **flow_run_words(struct run *run, const struct word_context *c, size_
 	const struct language_workspace *workspace = in_workspace(run);
 	const char *const *own = (const char *const *)run->language->run_argv;
 	const char *const *more = workspace ? (const char *const *)workspace->words : no_words;
-	size_t n = count_words(own), n_more = count_words(more);
+	size_t n_more = count_words(more);
 	const char **words = flow_expand_all(run, own, c, n_more + spare);
 
 	if (!words)
 		return NULL;
-	memmove(words + 1 + n_more, words + 1, (n - 1) * sizeof(*words));
+	memmove(words + 1 + n_more, words + 1,
+		(count_words((const char *const *)words) - 1) * sizeof(*words));
 	memcpy(words + 1, more, n_more * sizeof(*words));
 	return words;
 }

@@ -141,6 +141,7 @@ static const struct key_rule language_rules[] = {
 	{ .key = "compile_limits", .read = read_compile_limits },
 	{ .key = "run", .read = read_words, WORDS(run_argv) },
 	{ .key = "env", .read = language_read_env, WORDS(env) },
+	{ .key = "options", .read = read_words, WORDS(options) },
 	{ .key = "etc", .read = read_etc, WORDS(etc) },
 	{ .key = "libraries", .read = read_words, WORDS(libraries) },
 	{ .key = "runner", .read = read_text, MEMBER(runner), .max = TEXT_BYTES_MAX },

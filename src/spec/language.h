@@ -79,6 +79,7 @@ struct language {
 	uint32_t compile_limits_set;
 	const char **run_argv;
 	const char **env;	/* "K=V" words */
+	const char **options;	/* variables of the caller's that hold options of the runtime */
 	const char **etc;	/* entries of /etc it needs, e.g. "java-17-openjdk" */
 	const char **libraries; /* Python: modules that `atoll languages` looks for */
 	const char *
