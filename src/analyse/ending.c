@@ -45,8 +45,9 @@ static const struct signal_row {
 	int number;
 	const char *advice;
 } signals[] = {
-	{ SIGSEGV, "It used memory that is not its own: look for null pointers, indexes beyond an "
-		   "array and recursion without an end." },
+	{ SIGSEGV,
+	  "It used memory that is not its own: look for null pointers and indexes beyond an "
+	  "array." },
 	{ SIGBUS,
 	  "It used memory that is not there: look for wild pointers and files that were cut "
 	  "while mapped." },
@@ -77,6 +78,19 @@ bool ending_is_compiler(const char *stage)
 	       strncmp(stage, ANALYSE_COMPILE ":", sizeof(ANALYSE_COMPILE ":") - 1) == 0;
 }
 
+/* A stack is used up only by touching all of it. Without a measured peak, it may have been. */
+static int64_t find_used_stack(const json_t *request, const json_t *result)
+{
+	const struct knob *k = knob_find("stack");
+	const json_t *asked = json_object_get(json_object_get(request, "limits"), "stack");
+	const json_t *peak = json_object_get(result, "memory_peak");
+	int64_t bytes = k->preset;
+
+	if (asked && knob_parse_json(k, asked, &bytes, NULL) < 0)
+		bytes = k->preset;
+	return json_is_integer(peak) && json_integer_value(peak) < bytes ? 0 : bytes;
+}
+
 void ending_read(const json_t *request, const json_t *result, struct ending_view *ret)
 {
 	const json_t *stages = json_object_get(result, "stages");
@@ -92,6 +106,7 @@ void ending_read(const json_t *request, const json_t *result, struct ending_view
 		.exit_code = json_integer_value(json_object_get(result, "exit_code")),
 		.signal = json_integer_value(json_object_get(result, "signal")),
 	};
+	ret->stack_bytes = find_used_stack(request, result);
 	ret->kind = text_at(ret->cause, "kind");
 	ret->detail = text_at(ret->cause, "detail");
 	ret->success = strcmp(ret->status, "success") == 0;
@@ -147,10 +162,25 @@ void ending_signal_name(int64_t number, char *ret, size_t size)
 		(void)snprintf(ret, size, "SIG%d", (int)number);
 }
 
+static int say_stack(const struct ending_view *v, struct buf *out)
+{
+	char stack[32];
+
+	knob_format(knob_find("stack"), v->stack_bytes, stack, sizeof(stack));
+	return buf_printf(
+		out,
+		"It used memory that is not its own, perhaps beyond the end of its stack of "
+		"%s: look for recursion without an end, or raise `--stack`; then for null "
+		"pointers and indexes beyond an array.",
+		stack);
+}
+
 static int judge_signal(const struct ending_view *v, struct ending_advice *ret)
 {
 	ret->category = "signal";
 	ending_signal_name(v->signal, ret->name, sizeof(ret->name));
+	if (v->signal == SIGSEGV && v->stack_bytes > 0)
+		return say_stack(v, &ret->text);
 	for (size_t i = 0; i < ARRAY_SIZE(signals); i++)
 		if (signals[i].number == v->signal)
 			return buf_puts(&ret->text, signals[i].advice);

@@ -14,6 +14,7 @@ struct ending_view {
 	const char *last; /* name of the stage it ended in, or "" */
 	const char *status, *kind, *detail;
 	int64_t exit_code, signal; /* signal 0: none */
+	int64_t stack_bytes;	   /* the limit, if it held as much memory as that; otherwise 0 */
 	bool success;
 	bool compiling;	   /* the compiler failed */
 	const char *words; /* stderr of the failed stage */
