@@ -328,6 +328,20 @@ static const struct advice *find_any(const struct advice_input *in, struct span 
 	return row ? row : find_row(advice_common, type, message, ret);
 }
 
+bool advice_is_of_memory(const struct advice_input *in)
+{
+	const struct finding *f = in->finding;
+	const struct advice *row = NULL;
+	struct slots slots;
+
+	if (f->found)
+		row = find_any(in, f->exception, (struct span){ f->message.data, f->message.len },
+			       &slots);
+	if (!row && f->cause_exception.len > 0)
+		row = find_any(in, f->cause_exception, f->cause_message, &slots);
+	return row && strstr(row->text, "{limit}");
+}
+
 int advice_find(const struct advice_input *in, struct advice_output *ret)
 {
 	static const struct advice network = { NULL, NULL, "network", ADVICE_NO_NETWORK, NULL };

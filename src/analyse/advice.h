@@ -16,5 +16,7 @@ struct advice_output {
 	struct buf text;
 };
 
+/* The error is that there was no more memory: its advice names the limit. */
+bool advice_is_of_memory(const struct advice_input *in);
 /* The caller frees ret->text with buf_done(). */
 int advice_find(const struct advice_input *in, struct advice_output *ret) _must_check_;

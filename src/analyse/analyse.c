@@ -314,24 +314,31 @@ json_t *analysis_make(const json_t *request, const json_t *result)
 	return r < 0 ? NULL : to_json(&w);
 }
 
-json_t *analysis_error(const struct error_input *in)
+/* -ENOMEM is the only failure; the caller calls work_done(). */
+static int read_error(struct analysis_work *w, const struct error_input *in)
 {
-	_cleanup_(work_done) struct analysis_work w = {
+	*w = (struct analysis_work){
 		.source = { .request = in->request },
 		.view = { .words = in->words ? in->words : "",
 			  .words_len = in->words_len,
 			  .detail = in->detail ? in->detail : "" },
 		.family = family_find(in->language),
 	};
-	struct span type, message;
-
 	if (in->stage) {
-		source_enter_stage(&w.source, in->stage);
-		w.view.compiling = ending_is_compiler(in->stage);
+		source_enter_stage(&w->source, in->stage);
+		w->view.compiling = ending_is_compiler(in->stage);
 	}
 	if (in->signal > 0)
-		ending_signal_name(in->signal, w.ending.name, sizeof(w.ending.name));
-	if (w.family && read_words(&w) < 0)
+		ending_signal_name(in->signal, w->ending.name, sizeof(w->ending.name));
+	return w->family ? read_words(w) : 0;
+}
+
+json_t *analysis_error(const struct error_input *in)
+{
+	_cleanup_(work_done) struct analysis_work w = { 0 };
+	struct span type, message;
+
+	if (read_error(&w, in) < 0)
 		return NULL;
 	type = exception_of(&w);
 	message = message_of(&w);
@@ -344,4 +351,40 @@ json_t *analysis_error(const struct error_input *in)
 			 "message", utf8_to_json(message.data, message.len, NULL), "file",
 			 text_or_null(span_of(w.path)), "line",
 			 positive_or_null(w.path[0] ? w.finding.line : 0));
+}
+
+/* Python and Node read all of a program before they begin; an error of their parser that comes later has a line of the caller's below it. */
+static bool is_no_program(const struct analysis_work *w)
+{
+	static const char *const types[] = { "SyntaxError", "IndentationError", "TabError" };
+	const struct finding *f = &w->finding;
+	bool python = w->family == &family_python, refused = false;
+	static const char work[] = ANALYSE_WORK "/"; /* of modules: file:///sandbox/main.mjs */
+	char path[FINDING_PATH];
+
+	if (!python && w->family != &family_node)
+		return false;
+	for (size_t i = 0; i < ARRAY_SIZE(types); i++)
+		refused = refused || span_is(f->exception, types[i]);
+	/* Python shows the line that it cannot read as a frame without a function. */
+	for (size_t i = 0; i < f->n_frames; i++)
+		if (f->frames[i].file.len > 0 &&
+		    memmem(f->frames[i].file.data, f->frames[i].file.len, work, strlen(work)) &&
+		    (!python || f->frames[i].function.len > 0))
+			return false;
+	return refused && f->line > 0 && path_normal(f->file, path);
+}
+
+enum words_meaning analysis_meaning(const struct error_input *in)
+{
+	_cleanup_(work_done) struct analysis_work w = { 0 };
+	const struct advice_input about = { .family = family_find(in->language),
+					    .finding = &w.finding,
+					    .source = &w.source };
+
+	if (read_error(&w, in) < 0 || !w.finding.found)
+		return WORDS_PLAIN;
+	if (is_no_program(&w))
+		return WORDS_NO_PROGRAM;
+	return advice_is_of_memory(&about) ? WORDS_NO_MEMORY : WORDS_PLAIN;
 }

@@ -31,6 +31,14 @@ struct error_input {
  */
 json_t *analysis_error(const struct error_input *in);
 
+/* What its last output says about a program that failed by itself, and its exit code does not. */
+enum words_meaning {
+	WORDS_PLAIN,
+	WORDS_NO_PROGRAM, /* Python or Node refused its text: no line of it has run */
+	WORDS_NO_MEMORY, /* its runtime got no more memory, perhaps by a limit of the runtime's own */
+};
+enum words_meaning analysis_meaning(const struct error_input *in);
+
 struct report_input {
 	const json_t *request; /* may be NULL */
 	const json_t *result;

@@ -19,6 +19,9 @@ static const struct find_row compile[] = {
 static const struct find_row run[] = {
 	{ "Exception in thread \"%s\" %e: %m", FIND_ERROR, FIND_IN_START, BODY, FIND_OPEN, NULL },
 	{ "Exception in thread \"%s\" %e", FIND_ERROR, FIND_IN_START, BODY, 0, NULL },
+	/* caught, and printed by the program */
+	{ "java.lang.OutOfMemoryError: %m", FIND_ERROR, FIND_IN_START, BODY, FIND_OPEN,
+	  "java.lang.OutOfMemoryError" },
 	/* of the launcher; other lines that begin so may be the program's own words */
 	{ "Error: Main method %s", FIND_ERROR, FIND_IN_START, FIND_IN_END, FIND_WHOLE, NULL },
 	{ "Error: Could not find or load main class %s", FIND_ERROR, FIND_IN_START, FIND_IN_END,

@@ -9,7 +9,7 @@
  * One piece of advice. The first row whose type and message fit decides category and suggestion. In texts: {1}
  * {2} {3} the pieces that the message's holes took, {near} the word of the program most like {1}, {line} the
  * line, {package} how to get module {1}, {send} how to get file {1} there, {limit} the memory limit and, if the
- * message says so, the requested size.
+ * message says so, the requested size. Only errors of programs that got no more memory have {limit} in their text.
  */
 struct advice {
 	const char *exception; /* NULL: any; "A*": begins with A */

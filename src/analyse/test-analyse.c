@@ -127,6 +127,39 @@ static void test_signals(void **state _unused_)
 				     "It was ended by SIGUSR1, from inside." });
 }
 
+static enum words_meaning meaning(const char *language, const char *words)
+{
+	return analysis_meaning(&(struct error_input){
+		.language = language, .words = words, .words_len = strlen(words) });
+}
+
+static void test_meaning(void **state _unused_)
+{
+	static const char oom[] = "java.lang.OutOfMemoryError: Java heap space\n";
+
+	assert_int_equal(meaning("python", "  File \"/sandbox/main.py\", line 1\n    print(1\n"
+					   "         ^\nSyntaxError: '(' was never closed\n"),
+			 WORDS_NO_PROGRAM);
+	/* A program that runs, and hands a text to the parser. */
+	assert_int_equal(meaning("python", "Traceback (most recent call last):\n"
+					   "  File \"/sandbox/main.py\", line 1, in <module>\n"
+					   "    eval('1 +')\n  File \"<string>\", line 1\n    1 +\n"
+					   "SyntaxError: invalid syntax\n"),
+			 WORDS_PLAIN);
+	assert_int_equal(meaning("javascript", "/sandbox/main.js:1\nlet x = ;\n        ^\n\n"
+					       "SyntaxError: Unexpected token ';'\n"
+					       "    at wrapSafe (node:internal/x:1:18)\n"),
+			 WORDS_NO_PROGRAM);
+	assert_int_equal(meaning("javascript", "undefined:1\n{\n\nSyntaxError: Unexpected token\n"
+					       "    at JSON.parse (<anonymous>)\n"
+					       "    at file:///sandbox/main.mjs:2:6\n"),
+			 WORDS_PLAIN);
+	assert_int_equal(meaning("java", oom), WORDS_NO_MEMORY);
+	assert_int_equal(meaning("cpp", "free(): double free detected in tcache 2\n"), WORDS_PLAIN);
+	assert_int_equal(meaning("python", ""), WORDS_PLAIN);
+	assert_int_equal(meaning("cobol", oom), WORDS_PLAIN);
+}
+
 /* Output before a kill did not cause the kill. */
 static void test_words_before_a_kill_do_not_count(void **state _unused_)
 {
@@ -379,6 +412,7 @@ int main(void)
 		cmocka_unit_test(test_limits),
 		cmocka_unit_test(test_what_is_not_the_program),
 		cmocka_unit_test(test_signals),
+		cmocka_unit_test(test_meaning),
 		cmocka_unit_test(test_words_before_a_kill_do_not_count),
 		cmocka_unit_test(test_excerpt),
 		cmocka_unit_test(test_stages),

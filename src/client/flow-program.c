@@ -181,10 +181,10 @@ static bool failed_by_itself(const struct verdict *v)
 					     v->exit_code != 124 && v->exit_code != 137);
 }
 
-json_t *flow_error_in(const struct run *run, const char *stage, const struct verdict *v,
-		      struct span words)
+static struct error_input error_input(const struct run *run, const char *stage,
+				      const struct verdict *v, struct span words)
 {
-	const struct error_input in = {
+	return (struct error_input){
 		.request = run->request->root,
 		.language = run->language ? run->language->name : "bash",
 		.stage = stage,
@@ -193,8 +193,37 @@ json_t *flow_error_in(const struct run *run, const char *stage, const struct ver
 		.words = words.data,
 		.words_len = words.data ? words.len : 0,
 	};
+}
+
+json_t *flow_error_in(const struct run *run, const char *stage, const struct verdict *v,
+		      struct span words)
+{
+	const struct error_input in = error_input(run, stage, v, words);
 
 	return failed_by_itself(v) ? analysis_error(&in) : NULL;
+}
+
+void flow_hear(struct run *run, struct span words, struct result_test *test)
+{
+	const struct error_input in = error_input(run, NULL, &test->run, words);
+	struct result_stage stage = { .duration_us = test->duration_us, .usage = test->usage };
+
+	if (test->verdict != TEST_ERROR && test->verdict != TEST_WRONG_ANSWER)
+		return;
+	switch (analysis_meaning(&in)) {
+	case WORDS_NO_PROGRAM:
+		test->verdict = TEST_COMPILE_ERROR;
+		break;
+	case WORDS_NO_MEMORY:
+		test->verdict = TEST_LIMIT;
+		verdict_no_memory(&test->run, &test->usage, &run->decision.limits);
+		stage.verdict = test->run;
+		flow_refine_suggestion(run, words, words, &stage);
+		test->run = stage.verdict;
+		break;
+	case WORDS_PLAIN:
+		break;
+	}
 }
 
 void flow_find_error(struct run *run, const char *stage)

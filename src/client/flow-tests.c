@@ -196,6 +196,7 @@ static int judge_test(struct testing *t, const struct job_outcome *o,
 		ret->verdict = TEST_CHECKER_ERROR;
 	else if (ret->verdict == TEST_UNDECIDED)
 		ret->verdict = verdict_of_end(&ret->run);
+	flow_hear(t->run, t->run->request->merge_stderr ? printed : said, ret);
 	if (ret->verdict == TEST_PASSED)
 		ret->earned = MAX(ret->worth, 0.0);
 	if (take_texts(t, &out, &errors, ret) < 0 && r >= 0)

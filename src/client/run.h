@@ -285,6 +285,11 @@ void flow_find_error(struct run *run, const char *stage);
 /* The error that these words tell, if the verdict says that a program failed by itself; NULL: none is recognised. */
 json_t *flow_error_in(const struct run *run, const char *stage, const struct verdict *v,
 		      struct span words);
+/*
+ * What the last words of a program add to the verdict of a test that it failed: Python and Node refused its text, or its runtime got no
+ * more memory. Both end as any other error does.
+ */
+void flow_hear(struct run *run, struct span words, struct result_test *test);
 /* The value worth retrying with, from what the stage printed and used. */
 void flow_refine_suggestion(const struct run *run, struct span out, struct span err,
 			    struct result_stage *stage);

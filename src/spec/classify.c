@@ -312,3 +312,17 @@ void classify(const struct ending *end, const struct limits *limits, struct verd
 		judge_end(&v, &out);
 	*ret = out;
 }
+
+void verdict_no_memory(struct verdict *v, const struct usage *usage, const struct limits *limits)
+{
+	const struct ending end = { .usage = *usage };
+	const struct view view = { .end = &end, .limits = limits, .cpu_us = -1 };
+	const struct hit *hit = find_hit(CAUSE_MEMORY, &view);
+	char limit[32];
+
+	describe_hit(hit, &view, &v->cause);
+	knob_format(knob_find(hit->key), v->cause.limit, limit, sizeof(limit));
+	(void)snprintf(v->cause.detail, sizeof(v->cause.detail),
+		       "said that it got no more memory; it may use %s", limit);
+	v->status = STATUS_LIMIT;
+}

@@ -206,4 +206,6 @@ struct ending {
 	int64_t duration_us;
 	int64_t extended_us; /* its wall time was extended by what others made it wait */
 };
+/* The program failed, and its own words say that it got no more memory, which no counter shows. */
+void verdict_no_memory(struct verdict *v, const struct usage *usage, const struct limits *limits);
 void classify(const struct ending *end, const struct limits *limits, struct verdict *ret);

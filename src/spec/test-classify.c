@@ -498,6 +498,26 @@ static void test_waiting(void **state _unused_)
 	assert_string_equal(v.cause.detail, "used more than 1 s of CPU time");
 }
 
+static void test_words_of_memory(void **state _unused_)
+{
+	struct ending end = { .wait_status = 3 << 8, .killed_for = -1, .usage = { NOTHING_HIT } };
+	struct limits l = test_limits();
+	struct verdict v;
+
+	end.usage.memory_peak_bytes = 400 * MiB;
+	classify(&end, &l, &v);
+	assert_int_equal(v.status, STATUS_ERROR);
+	verdict_no_memory(&v, &end.usage, &l);
+	assert_int_equal(v.status, STATUS_LIMIT);
+	assert_int_equal(v.exit_code, 3);
+	assert_int_equal(v.cause.kind, CAUSE_MEMORY);
+	assert_string_equal(v.cause.limit_key, "memory");
+	assert_int_equal(v.cause.limit, 512 * MiB);
+	assert_int_equal(v.cause.peak, 400 * MiB);
+	assert_int_equal(v.cause.suggest, GiB);
+	assert_string_equal(v.cause.detail, "said that it got no more memory; it may use 512 MiB");
+}
+
 static void test_no_cpu_limit(void **state _unused_)
 {
 	struct ending end = { .wait_status = SIGXCPU, .killed_for = -1, .usage = { NOTHING_HIT } };
@@ -516,6 +536,7 @@ int main(void)
 		cmocka_unit_test(test_rules),
 		cmocka_unit_test(test_suggest_stops_at_the_ceiling),
 		cmocka_unit_test(test_waiting),
+		cmocka_unit_test(test_words_of_memory),
 		cmocka_unit_test(test_no_cpu_limit),
 	};
 
