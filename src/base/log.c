@@ -8,6 +8,7 @@
 #include "base/log.h"
 
 #include "base/clock.h"
+#include "base/utf8.h"
 
 #include <poll.h>
 #include <stdio.h>
@@ -45,60 +46,12 @@ static void puts_line(struct log_line *l, const char *s)
 	put_log_bytes(l, s, strlen(s));
 }
 
-/* Bytes of the UTF-8 character at s; 0: an overlong form, a surrogate, above U+10FFFF, or otherwise invalid. */
-static size_t decode_character(const unsigned char *s, size_t n, uint32_t *ret)
-{
-	static const struct {
-		unsigned char mask, lead;
-		size_t n;
-		uint32_t min;
-	} forms[] = { { 0x80, 0x00, 1, 0 },
-		      { 0xe0, 0xc0, 2, 0x80 },
-		      { 0xf0, 0xe0, 3, 0x800 },
-		      { 0xf8, 0xf0, 4, 0x10000 } };
-	uint32_t c;
-
-	for (size_t f = 0; f < ARRAY_SIZE(forms); f++) {
-		if ((s[0] & forms[f].mask) != forms[f].lead)
-			continue;
-		if (n < forms[f].n)
-			return 0;
-		c = s[0] & (unsigned char)~forms[f].mask;
-		for (size_t i = 1; i < forms[f].n; i++) {
-			if ((s[i] & 0xc0) != 0x80)
-				return 0;
-			c = c << 6 | (s[i] & 0x3f);
-		}
-		if (c < forms[f].min || c > 0x10ffff || (c >= 0xd800 && c <= 0xdfff))
-			return 0;
-		*ret = c;
-		return forms[f].n;
-	}
-	return 0;
-}
-
-/* Control characters, and characters that make a terminal or a viewer show another line or another order. */
-static bool is_hidden(uint32_t c)
-{
-	static const struct {
-		uint32_t first, last;
-	} ranges[] = {
-		{ 0x00, 0x1f },	    { 0x7f, 0x9f },	{ 0x200b, 0x200f }, { 0x2028, 0x202e },
-		{ 0x2060, 0x206f }, { 0xfeff, 0xfeff }, { 0xfff9, 0xfffb },
-	};
-
-	for (size_t i = 0; i < ARRAY_SIZE(ranges); i++)
-		if (c >= ranges[i].first && c <= ranges[i].last)
-			return true;
-	return false;
-}
-
 /* Writes one character, escaped if it must be; returns how many bytes were read. */
 static size_t escape(const unsigned char *s, size_t n, char ret[ESCAPE_MAX])
 {
 	static const char plain[] = "\n\t\r\"\\", letters[] = "ntr\"\\";
 	uint32_t c = 0;
-	size_t read = decode_character(s, n, &c);
+	size_t read = utf8_decode((const char *)s, n, &c);
 	const char *known;
 
 	if (read == 0) {
@@ -111,7 +64,7 @@ static size_t escape(const unsigned char *s, size_t n, char ret[ESCAPE_MAX])
 		ret[1] = '\0';
 	} else if (known)
 		(void)snprintf(ret, ESCAPE_MAX, "\\%c", letters[known - plain]);
-	else if (is_hidden(c))
+	else if (utf8_is_hidden(c))
 		(void)snprintf(ret, ESCAPE_MAX, "\\u%04x", (unsigned)c);
 	else
 		(void)snprintf(ret, ESCAPE_MAX, "%.*s", (int)read, (const char *)s);

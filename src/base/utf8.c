@@ -43,6 +43,38 @@ static size_t measure_character(const unsigned char *data, size_t len, bool *bro
 	return n;
 }
 
+size_t utf8_decode(const char *data, size_t len, uint32_t *ret)
+{
+	const unsigned char *bytes = (const unsigned char *)data;
+	bool broken;
+	size_t n = len > 0 ? measure_character(bytes, len, &broken) : 0;
+	uint32_t c;
+
+	if (n == 0 || broken)
+		return 0;
+	c = n == 1 ? bytes[0] : bytes[0] & (0x7fU >> n);
+	for (size_t i = 1; i < n; i++)
+		c = c << 6 | (bytes[i] & 0x3f);
+	*ret = c;
+	return n;
+}
+
+bool utf8_is_hidden(uint32_t c)
+{
+	static const struct {
+		uint32_t first, last;
+	} ranges[] = {
+		{ 0x00, 0x1f },	    { 0x7f, 0x9f },	{ 0x61c, 0x61c },
+		{ 0x200b, 0x200b }, { 0x200e, 0x200f }, { 0x2028, 0x202e },
+		{ 0x2060, 0x206f }, { 0xfeff, 0xfeff }, { 0xfff9, 0xfffb },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(ranges); i++)
+		if (c >= ranges[i].first && c <= ranges[i].last)
+			return true;
+	return false;
+}
+
 bool utf8_is_valid(const char *data, size_t len)
 {
 	bool broken = false;

@@ -5,7 +5,15 @@
 #include "base/buf.h"
 
 #include <stdbool.h>
+#include <stdint.h>
 
+/* The character at the front and how many bytes it has; 0: none, or no UTF-8. */
+size_t utf8_decode(const char *data, size_t len, uint32_t *ret);
+/*
+ * Control characters, and characters that show another order, another line or nothing. The joiners U+200C and U+200D are not among
+ * them, because words and emoji need them.
+ */
+bool utf8_is_hidden(uint32_t c);
 bool utf8_is_valid(const char *data, size_t len);
 /* Appends the bytes; each maximal invalid part becomes one U+FFFD. */
 int utf8_replace(const char *data, size_t len, struct buf *out) _must_check_;

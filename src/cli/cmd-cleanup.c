@@ -3,6 +3,7 @@
 
 #include "base/buf.h"
 #include "cli/confirm.h"
+#include "cli/printer.h"
 #include "cli/remote.h"
 #include "cli/say.h"
 
@@ -67,7 +68,7 @@ static int print_sentence(const json_t *answer, bool dry_run)
 		r = buf_printf(&out, "%lld ended, %lld removed, %lld session%s ended\n",
 			       n.cancelled, n.deleted, n.sessions, n.sessions == 1 ? "" : "s");
 	}
-	return r < 0 ? EXIT_OURS : remote_print(&out);
+	return r < 0 ? EXIT_OURS : print_out(&out);
 }
 
 /* 1: go on; 0: no. */

@@ -8,8 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/fd.h"
 #include "cli/cmd.h"
+#include "cli/printer.h"
 #include "cli/say.h"
 
 enum { SCRIPT_MAX = 256 << 10 };
@@ -285,11 +285,11 @@ static int completion_main(const struct command *self, int argc, char **argv)
 	if (r > 0)
 		return help_command(self);
 	r = put_script(shell, &script);
-	if (r == 0)
-		r = fd_write_all(STDOUT_FILENO, script.data, script.len);
-	if (r < 0)
+	if (r < 0) {
 		say("cannot print the script: %s", strerror(-r));
-	return r < 0 ? EXIT_OURS : 0;
+		return EXIT_OURS;
+	}
+	return print_out(&script);
 }
 
 static const struct option_list completion_options = { .word = take_shell };

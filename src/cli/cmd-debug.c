@@ -5,6 +5,7 @@
 
 #include "base/buf.h"
 #include "cli/debug-text.h"
+#include "cli/printer.h"
 #include "cli/remote-ids.h"
 #include "cli/say.h"
 #include "remote/remote-text.h"
@@ -34,15 +35,14 @@ static int print_report(const struct debug_options *options, const struct buf *t
 	json_t *report = NULL;
 	int r;
 
+	if (options->ids.remote.json)
+		return print_json(text->data ? text->data : "");
 	buf_init(&out, REPORT_BYTES_MAX);
-	if (options->ids.remote.json) {
+	if (options->markdown) {
 		r = buf_append(&out, text->data, text->len);
-	} else if (options->markdown) {
-		/* The report quotes the program, so it is escaped. */
-		r = text_escape(&out, text->data, text->len, TEXT_LINES);
 	} else {
 		report = json_loadb(text->data ? text->data : "", text->len, JSON_ALLOW_NUL, NULL);
-		r = report ? debug_text(report, text_colour(), &out) : -EBADMSG;
+		r = report ? debug_text(report, &out) : -EBADMSG;
 		json_decref(report);
 	}
 	if (r == 0 && out.len > 0 && out.data[out.len - 1] != '\n')
@@ -51,7 +51,7 @@ static int print_report(const struct debug_options *options, const struct buf *t
 		say("cannot print the report: %s", strerror(-r));
 		return EXIT_OURS;
 	}
-	return remote_print(&out);
+	return print_out(&out);
 }
 
 static int debug_main(const struct command *self, int argc, char **argv)

@@ -15,23 +15,21 @@
 
 enum { EXIT_LACKING = 1, SECTION_COLUMNS = 18 };
 
-/* A verdict and how a terminal shows it. */
-struct paint {
-	const char *verdict, *on, *off;
-};
-
-static struct paint paint_of(const char *verdict, bool colour)
+/* The mark of a verdict on a terminal. */
+static const char *style_of(const char *verdict)
 {
-	static const struct paint table[] = {
-		{ "ok", "\033[32m", "\033[0m" },
-		{ "warn", "\033[33m", "\033[0m" },
-		{ "missing", "\033[31m", "\033[0m" },
+	static const struct {
+		const char *verdict, *style;
+	} table[] = {
+		{ "ok", STYLE_GREEN },
+		{ "warn", STYLE_YELLOW },
+		{ "missing", STYLE_RED },
 	};
 
-	for (size_t i = 0; colour && i < ARRAY_SIZE(table); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(table); i++)
 		if (strcmp(table[i].verdict, verdict) == 0)
-			return table[i];
-	return (struct paint){ strcmp(verdict, "untested") == 0 ? "?" : verdict, "", "" };
+			return table[i].style;
+	return "";
 }
 
 static bool has_verdict(const json_t *check, const char *verdict)
@@ -56,13 +54,14 @@ static size_t name_width(const json_t *sections, bool verbose)
 	return width;
 }
 
-static int print_check(struct buf *out, const json_t *check, size_t width, bool colour)
+static int print_check(struct buf *out, const json_t *check, size_t width)
 {
-	struct paint paint = paint_of(text_of(check, "verdict"), colour);
+	const char *verdict = text_of(check, "verdict");
 	const char *why = text_of(check, "why"), *fix = text_of(check, "fix");
 	bool weakens = json_is_true(json_object_get(check, "weakens"));
-	int r = buf_printf(out, "  %s%-7s%s  %-*s  %s", paint.on, paint.verdict, paint.off,
-			   (int)width, text_of(check, "name"), text_of(check, "value"));
+	int r = buf_printf(out, "  %s%-7s" STYLE_END "  %-*s  %s", style_of(verdict),
+			   strcmp(verdict, "untested") == 0 ? "?" : verdict, (int)width,
+			   text_of(check, "name"), text_of(check, "value"));
 
 	if (r == 0 && has_verdict(check, "warn"))
 		r = buf_puts(out, weakens ? " (weakens Atoll)" : " (does not weaken Atoll)");
@@ -94,18 +93,17 @@ static int print_folded(struct buf *out, const json_t *section)
 	return r < 0 ? r : buf_puts(out, "\n");
 }
 
-static int print_section(struct buf *out, const json_t *section, struct show_style style,
-			 size_t width)
+static int print_section(struct buf *out, const json_t *section, bool verbose, size_t width)
 {
 	json_t *check;
 	size_t i;
-	int r = style.verbose ? buf_printf(out, "\n%s\n", text_of(section, "name"))
-			      : print_folded(out, section);
+	int r = verbose ? buf_printf(out, "\n%s\n", text_of(section, "name"))
+			: print_folded(out, section);
 
 	json_array_foreach(json_object_get(section, "checks"), i, check)
 	{
-		if (r == 0 && (style.verbose || !has_verdict(check, "ok")))
-			r = print_check(out, check, width, style.colour);
+		if (r == 0 && (verbose || !has_verdict(check, "ok")))
+			r = print_check(out, check, width);
 	}
 	return r;
 }
@@ -133,22 +131,21 @@ static int print_count(struct buf *out, const json_t *sections)
 			  weak == 1 ? "s" : "");
 }
 
-static int doctor_table(const json_t *report, struct show_style style, struct buf *out)
+static int doctor_table(const json_t *report, bool verbose, struct buf *out)
 {
 	json_t *sections = json_object_get(report, "sections"), *section;
-	struct paint paint = paint_of(
-		json_is_true(json_object_get(report, "ok")) ? "ok" : "missing", style.colour);
-	size_t width = name_width(sections, style.verbose), i;
-	int r = buf_printf(out, "%s%s%s\n", paint.on, text_of(report, "summary"), paint.off);
+	const char *style = json_is_true(json_object_get(report, "ok")) ? STYLE_GREEN : STYLE_RED;
+	size_t width = name_width(sections, verbose), i;
+	int r = buf_printf(out, "%s%s" STYLE_END "\n", style, text_of(report, "summary"));
 
 	if (r == 0)
 		r = print_count(out, sections);
-	if (r == 0 && !style.verbose)
+	if (r == 0 && !verbose)
 		r = buf_puts(out, "\n");
 	json_array_foreach(sections, i, section)
 	{
 		if (r == 0)
-			r = print_section(out, section, style, width);
+			r = print_section(out, section, verbose, width);
 	}
 	return r;
 }

@@ -4,8 +4,8 @@
 #include <unistd.h>
 
 #include "base/buf.h"
-#include "base/fd.h"
 #include "cli/cmd.h"
+#include "cli/printer.h"
 #include "cli/say.h"
 #include "plan/filter.h"
 
@@ -41,11 +41,11 @@ static int dump_main(const struct command *self, int argc, char **argv)
 	if (r > 0)
 		return help_command(self);
 	r = filter_print(profile, &out);
-	if (r == 0)
-		r = fd_write_all(STDOUT_FILENO, out.data, out.len);
-	if (r < 0)
+	if (r < 0) {
 		say("cannot print the filter: %s", strerror(-r));
-	return r < 0 ? EXIT_OURS : 0;
+		return EXIT_OURS;
+	}
+	return print_out(&out);
 }
 
 const struct command cmd_dump_seccomp = {

@@ -8,6 +8,7 @@
 #include "base/buf.h"
 #include "base/parse.h"
 #include "base/timestamp.h"
+#include "cli/printer.h"
 #include "cli/remote.h"
 #include "cli/say.h"
 #include "codec/uri.h"
@@ -256,7 +257,7 @@ static int print_rows(const json_t *list, struct buf *out)
 		if (r == 0)
 			r = add_history_row(&t, execution);
 	}
-	return r < 0 ? r : table_print(&t, text_colour(), out);
+	return r < 0 ? r : table_print(&t, out);
 }
 
 static int print_list(const json_t *whole, bool json)
@@ -269,7 +270,7 @@ static int print_list(const json_t *whole, bool json)
 	buf_init(&out, LIST_BYTES_MAX);
 	r = print_rows(json_object_get(whole, "executions"), &out);
 	if (r == 0)
-		return remote_print(&out);
+		return print_out(&out);
 	say("cannot print the list: %s", strerror(-r));
 	return EXIT_OURS;
 }
@@ -385,7 +386,7 @@ static int print_stats(const json_t *stats, struct buf *out)
 				r = add_tally(&t, name, tally);
 		}
 	if (r == 0)
-		r = table_print(&t, text_colour(), out);
+		r = table_print(&t, out);
 	return r < 0 ? r : print_now(json_object_get(stats, "now"), out);
 }
 
@@ -430,7 +431,7 @@ static int stats_main(const struct command *self, int argc, char **argv)
 		r = print_stats(stats, &out);
 		if (r < 0)
 			say("cannot print the statistics: %s", strerror(-r));
-		code = r < 0 ? EXIT_OURS : remote_print(&out);
+		code = r < 0 ? EXIT_OURS : print_out(&out);
 	}
 	json_decref(stats);
 	return code;

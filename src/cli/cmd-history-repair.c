@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "cli/printer.h"
 #include "cli/remote.h"
 #include "cli/say.h"
 #include "daemon/offline-repair.h"
@@ -96,7 +97,7 @@ static int print_repair(const json_t *report)
 		if (r == 0)
 			r = buf_puts(&out, "\n");
 	}
-	return r < 0 ? EXIT_OURS : remote_print(&out);
+	return r < 0 ? EXIT_OURS : print_out(&out);
 }
 
 static int repair_main(const struct command *self, int argc, char **argv)

@@ -7,6 +7,8 @@
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "base/foreign.h"
+#include "cli/printer.h"
 #include "cli/remote-ids.h"
 #include "cli/say.h"
 #include "remote/remote-text.h"
@@ -43,7 +45,7 @@ static int line(struct buf *out, const char *name, const char *value)
 		return 0;
 	r = buf_printf(out, "%-10s ", name);
 	if (r == 0)
-		r = text_escape(out, value, strlen(value), TEXT_ONE_LINE);
+		r = foreign_put(out, value, strlen(value), FOREIGN_LINE);
 	return r < 0 ? r : buf_puts(out, "\n");
 }
 
@@ -114,8 +116,8 @@ static int show_files(struct buf *out, const json_t *files)
 		text_bytes(json_object_get(file, "size"), size, sizeof(size));
 		r = buf_printf(out, "%-10s ", i == 0 ? "files" : "");
 		if (r == 0)
-			r = text_escape(out, text_of(file, "path"), strlen(text_of(file, "path")),
-					TEXT_ONE_LINE);
+			r = foreign_put(out, text_of(file, "path"), strlen(text_of(file, "path")),
+					FOREIGN_LINE);
 		if (r == 0)
 			r = buf_printf(out, " (%s)\n", size);
 	}
@@ -139,7 +141,7 @@ static int show_stream(struct buf *out, const json_t *x, const char *name, const
 		return 0;
 	r = buf_printf(out, "\n%s (%s):\n", name, size);
 	if (r == 0)
-		r = text_escape(out, bytes, n, TEXT_LINES);
+		r = buf_append(out, bytes, n);
 	return r < 0 || bytes[n - 1] == '\n' ? r : buf_puts(out, "\n");
 }
 
@@ -179,7 +181,7 @@ static int print_answer(const json_t *answer, bool json, int (*fn)(struct buf *,
 	buf_init(&out, SHOW_BYTES_MAX);
 	r = fn(&out, answer);
 	if (r == 0)
-		return remote_print(&out);
+		return print_out(&out);
 	say("cannot print it: %s", strerror(-r));
 	return EXIT_OURS;
 }
@@ -202,18 +204,17 @@ static int put_program(struct buf *out, const json_t *request)
 /* A terminal gets no control characters of the program, and a line break at its end. */
 static int show_program(const json_t *request)
 {
-	_cleanup_buf_ struct buf code = { .max = SHOW_BYTES_MAX }, out = { .max = SHOW_BYTES_MAX };
-	bool plain = !isatty(STDOUT_FILENO);
+	_cleanup_buf_ struct buf code = { .max = SHOW_BYTES_MAX };
 	int r = put_program(&code, request);
 
-	if (r == 0 && plain)
-		return remote_print(&code);
+	if (r == 0 && !isatty(STDOUT_FILENO)) {
+		r = print_raw(STDOUT_FILENO, code.data, code.len);
+		return r < 0 ? EXIT_OURS : 0;
+	}
+	if (r == 0 && code.len > 0 && code.data[code.len - 1] != '\n')
+		r = buf_puts(&code, "\n");
 	if (r == 0)
-		r = text_escape(&out, code.data, code.len, TEXT_LINES);
-	if (r == 0 && out.len > 0 && out.data[out.len - 1] != '\n')
-		r = buf_puts(&out, "\n");
-	if (r == 0)
-		return remote_print(&out);
+		return print_out(&code);
 	say("%s", r == -ENOENT ? "its program is no single text; see the whole request with "
 				 "--code --json"
 			       : strerror(-r));
@@ -267,7 +268,7 @@ static int value_text(struct buf *out, const json_t *value)
 	_cleanup_free_ char *text = json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY);
 	const char *shown = json_is_string(value) ? json_string_value(value) : text;
 	size_t n = shown ? strlen(shown) : 0;
-	int r = text_escape(out, shown ? shown : "", MIN(n, (size_t)VALUE_MAX), TEXT_ONE_LINE);
+	int r = foreign_put(out, shown ? shown : "", MIN(n, (size_t)VALUE_MAX), FOREIGN_LINE);
 
 	return r < 0 || n <= VALUE_MAX ? r : buf_puts(out, "…");
 }
@@ -280,7 +281,7 @@ static int diff_pair(struct buf *out, const char *name, const json_t *pair)
 
 	if (!a || !b || json_equal((json_t *)(uintptr_t)a, (json_t *)(uintptr_t)b))
 		return 0;
-	r = text_escape(out, name, strlen(name), TEXT_ONE_LINE);
+	r = foreign_put(out, name, strlen(name), FOREIGN_LINE);
 	if (r == 0)
 		r = buf_puts(out, ": ");
 	if (r == 0)
@@ -303,7 +304,7 @@ static int diff_text(struct buf *out, const char *name, const json_t *diff)
 		return 0;
 	r = buf_printf(out, "\n%s:\n", name);
 	if (r == 0)
-		r = text_escape(out, text, n, TEXT_LINES);
+		r = buf_append(out, text, n);
 	if (r == 0 && n > 0 && text[n - 1] != '\n')
 		r = buf_puts(out, "\n");
 	if (r == 0 && json_is_true(json_object_get(diff, "truncated")))
@@ -344,7 +345,7 @@ static int diff_files(struct buf *out, const json_t *files)
 			if (r == 0)
 				r = buf_printf(out, "file %s: ", kinds[i]);
 			if (r == 0 && text)
-				r = text_escape(out, text, strlen(text), TEXT_ONE_LINE);
+				r = foreign_put(out, text, strlen(text), FOREIGN_LINE);
 			if (r == 0)
 				r = buf_puts(out, "\n");
 		}

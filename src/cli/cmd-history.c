@@ -10,14 +10,15 @@
 #include <unistd.h>
 
 #include "base/buf.h"
-#include "base/fd.h"
+#include "base/foreign.h"
+#include "cli/printer.h"
 #include "cli/remote-ids.h"
 #include "cli/say.h"
 #include "remote/remote-text.h"
 #include "spec/utf8-json.h"
 
-/* Escaping makes at most four bytes of one. */
-enum { ESCAPED_MAX = 4 * HTTP_CLIENT_BUFFER, JSON_BYTES_MAX = 256 << 20 };
+/* Escaping makes at most six bytes of one. */
+enum { ESCAPED_MAX = 6 * HTTP_CLIENT_BUFFER + 64, JSON_BYTES_MAX = 256 << 20 };
 
 /* --- output --- */
 
@@ -57,17 +58,16 @@ static size_t open_tail(const char *data, size_t n)
 
 static int show_escaped(struct buf *kept, struct span piece, bool last)
 {
-	_cleanup_buf_ struct buf out = { 0 };
+	_cleanup_buf_ struct buf out = { .max = ESCAPED_MAX };
 	size_t tail;
 	int r = piece.len > 0 ? buf_append(kept, piece.data, piece.len) : 0;
 
 	if (r < 0 || kept->len == 0)
 		return r;
-	buf_init(&out, ESCAPED_MAX + 16);
 	tail = last ? 0 : open_tail(kept->data, kept->len);
-	r = text_escape(&out, kept->data, kept->len - tail, TEXT_LINES);
-	if (r == 0 && out.len > 0)
-		r = fd_write_all(STDOUT_FILENO, out.data, out.len);
+	r = foreign_put(&out, kept->data, kept->len - tail, FOREIGN_LINES);
+	if (r == 0)
+		r = print_text(STDOUT_FILENO, (struct span){ out.data, out.len });
 	memmove(kept->data, kept->data + kept->len - tail, tail);
 	kept->len = tail;
 	return r;
@@ -82,7 +82,7 @@ static int copy_output(struct http_client *c, bool escape, struct error *err)
 	buf_init(&kept, HTTP_CLIENT_BUFFER + 4);
 	while (written == 0 && (r = http_client_read(c, &piece, err)) > 0)
 		written = escape ? show_escaped(&kept, piece, false)
-				 : fd_write_all(STDOUT_FILENO, piece.data, piece.len);
+				 : print_raw(STDOUT_FILENO, piece.data, piece.len);
 	if (written == 0 && r == 0 && escape)
 		written = show_escaped(&kept, (struct span){ 0 }, true);
 	if (written < 0)
@@ -241,11 +241,11 @@ static int print_id(const json_t *accepted, bool json)
 	if (json)
 		return remote_print_json(accepted);
 	buf_init(&out, 256);
-	if (text_escape(&out, text_of(accepted, "id"), strlen(text_of(accepted, "id")),
-			TEXT_ONE_LINE) < 0 ||
+	if (foreign_put(&out, text_of(accepted, "id"), strlen(text_of(accepted, "id")),
+			FOREIGN_LINE) < 0 ||
 	    buf_puts(&out, "\n") < 0)
 		return EXIT_OURS;
-	return remote_print(&out);
+	return print_out(&out);
 }
 
 static int replay_main(const struct command *self, int argc, char **argv)

@@ -105,7 +105,7 @@ static int print_missing(struct buf *out, const json_t *languages, bool all)
 			  packages.data);
 }
 
-static int languages_table(const json_t *report, struct show_style style, struct buf *out)
+static int languages_table(const json_t *report, bool verbose, struct buf *out)
 {
 	json_t *languages = json_object_get(report, "languages"), *language;
 	_cleanup_table_ struct table t = { 0 };
@@ -118,16 +118,16 @@ static int languages_table(const json_t *report, struct show_style style, struct
 		if (r == 0)
 			r = add_language(&t, text_of(language, "name"), language);
 		if (r == 0)
-			r = add_versions(&t, language, style.verbose);
+			r = add_versions(&t, language, verbose);
 	}
 	if (r == 0)
-		r = table_print(&t, style.colour, out);
+		r = table_print(&t, out);
 	json_array_foreach(languages, i, language)
 	{
 		if (r == 0)
 			r = print_libraries(out, language);
 	}
-	return r < 0 ? r : print_missing(out, languages, style.verbose);
+	return r < 0 ? r : print_missing(out, languages, verbose);
 }
 
 static int languages_main(const struct command *self, int argc, char **argv)

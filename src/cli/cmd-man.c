@@ -4,8 +4,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/fd.h"
 #include "cli/cmd.h"
+#include "cli/printer.h"
 #include "cli/say.h"
 #include "daemon/config.h"
 
@@ -234,11 +234,11 @@ static int man_main(const struct command *self, int argc, char **argv)
 	if (r > 0)
 		return help_command(self);
 	r = put_page(&page);
-	if (r == 0)
-		r = fd_write_all(STDOUT_FILENO, page.data, page.len);
-	if (r < 0)
+	if (r < 0) {
 		say("cannot print the manual: %s", strerror(-r));
-	return r < 0 ? EXIT_OURS : 0;
+		return EXIT_OURS;
+	}
+	return print_out(&page);
 }
 
 static const struct option_list man_options = { .n = 0 };

@@ -8,10 +8,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/fd.h"
+#include "base/foreign.h"
 #include "cli/cmd.h"
 #include "cli/config-file.h"
 #include "cli/mcp-hosts.h"
+#include "cli/printer.h"
 #include "cli/say.h"
 
 enum { INSTALL_LIST_MAX = 256 << 10 };
@@ -99,12 +100,15 @@ static int target_change(struct install_target *target, struct buf *out, struct 
 static int show_change(const struct install_target *target, const struct buf *text,
 		       struct error *err)
 {
-	_cleanup_buf_ struct buf out = { .max = CONFIG_TEXT_MAX };
-	int r = config_file_diff(&target->file, (struct span){ text->data, text->len }, &out);
+	_cleanup_buf_ struct buf diff = { .max = CONFIG_TEXT_MAX },
+				 out = { .max = 6 * CONFIG_TEXT_MAX };
+	int r = config_file_diff(&target->file, (struct span){ text->data, text->len }, &diff);
 
+	if (r == 0)
+		r = foreign_put(&out, diff.data, diff.len, FOREIGN_LINES);
 	if (r < 0)
 		return error_oom(err);
-	r = fd_write_all(STDOUT_FILENO, out.data, out.len);
+	r = print_text(STDOUT_FILENO, (struct span){ out.data, out.len });
 	return r < 0 ? error_set(err, ERROR_INTERNAL, -r, "cannot write to standard output: %s",
 				 strerror(-r))
 		     : 0;
@@ -223,7 +227,7 @@ static int list_clients(const struct install_options *o, struct error *err)
 	json_decref(all);
 	if (r < 0)
 		return error_oom(err);
-	r = fd_write_all(STDOUT_FILENO, out.data, out.len);
+	r = print_text(STDOUT_FILENO, (struct span){ out.data, out.len });
 	return r < 0 ? error_set(err, ERROR_INTERNAL, -r, "cannot write to standard output: %s",
 				 strerror(-r))
 		     : 0;

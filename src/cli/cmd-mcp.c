@@ -257,8 +257,7 @@ static int connect_private(struct bridge *b, struct private_daemon *own, struct 
 static int connect_bridge(struct bridge *b, const struct mcp_options_of_command *o,
 			  struct private_daemon *own, struct error *err)
 {
-	const char *named = o->remote.url ? o->remote.url : getenv("ATOLL_URL");
-	struct remote remote;
+	struct remote remote = { 0 };
 	int r = o->private ? -ENOENT : remote_find(o->remote.url, &remote, err);
 
 	if (r == 0)
@@ -267,11 +266,11 @@ static int connect_bridge(struct bridge *b, const struct mcp_options_of_command 
 		return r;
 	if (r != -ENOENT && r != -ECONNREFUSED && r != -ENOTDIR)
 		return r;
-	if (named && *named && strcmp(named, "off") != 0 && !o->private)
+	if (remote.named)
 		return error_set(err, ERROR_INTERNAL, -r,
-				 "no daemon answers at %.200s; start one with `atoll serve`, or "
+				 "no daemon answers at %s; start one with `atoll serve`, or "
 				 "name none",
-				 named);
+				 remote.address.text);
 	*err = (struct error){ 0 };
 	websocket_client_done(&b->socket);
 	return connect_private(b, own, err);

@@ -16,6 +16,7 @@
 #include "base/parse.h"
 #include "cli/cmd.h"
 #include "cli/own-pool.h"
+#include "cli/printer.h"
 #include "cli/say.h"
 #include "client/kit-prepare.h"
 
@@ -137,12 +138,14 @@ static void let_go(struct pool_command *c)
 static void on_ready(void *data, const char *socket)
 {
 	struct pool_command *c = data;
+	char line[200];
 
 	if (c->ready_fd >= 0) {
 		let_go(c);
 		return;
 	}
-	(void)fprintf(stderr, "atoll pool: ready on %s\n", socket);
+	(void)snprintf(line, sizeof(line), "atoll pool: ready on %s\n", socket);
+	(void)!print_text(STDERR_FILENO, span_of(line));
 	kit_prepare_behind(NULL);
 }
 

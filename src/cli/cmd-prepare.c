@@ -8,25 +8,29 @@
 #include <unistd.h>
 
 #include "cli/cmd.h"
+#include "cli/printer.h"
 #include "cli/say.h"
 #include "client/kit-prepare.h"
-
-#define CLEAR_LINE "\r\033[K"
+#include "remote/remote-text.h"
 
 /* A terminal shows what takes the time; the line is written over. */
 static void say_kit(void *data, const char *title, const char *text)
 {
+	_cleanup_buf_ struct buf line = { .max = 400 };
 	const bool *is_terminal = data;
+	int r = 0;
 
 	if (*is_terminal)
-		(void)fputs(CLEAR_LINE, stderr);
-	if (*is_terminal && !text)
-		(void)fprintf(stderr, "atoll: preparing %s, which takes up to half a minute",
-			      title);
-	if (!text)
-		return;
-	(void)printf("%-12s %s\n", title, text);
-	(void)fflush(stdout);
+		r = buf_printf(&line,
+			       text ? STYLE_CLEAR_LINE
+				    : STYLE_CLEAR_LINE
+				       "atoll: preparing %s, which takes up to half a minute",
+			       title);
+	if (r == 0)
+		(void)!print_text(STDERR_FILENO, (struct span){ line.data, line.len });
+	line.len = 0;
+	if (text && buf_printf(&line, "%-12s %s\n", title, text) == 0)
+		(void)!print_out(&line);
 }
 
 enum { LANGUAGES_MAX = 64 };
@@ -72,7 +76,7 @@ static int prepare_main(const struct command *self, int argc, char **argv)
 	}
 	r = kit_prepare(a, &watch, &err);
 	if (is_terminal)
-		(void)fputs(CLEAR_LINE, stderr);
+		(void)!print_text(STDERR_FILENO, span_of(STYLE_CLEAR_LINE));
 	(void)atoll_free(a);
 	return r < 0 ? say_error(&err) : 0;
 }

@@ -7,6 +7,7 @@
 
 #include "cli/cmd-session.h"
 #include "cli/own-pool.h"
+#include "cli/printer.h"
 #include "cli/remote.h"
 #include "cli/say.h"
 #include "remote/remote-text.h"
@@ -103,7 +104,7 @@ static int put_lists(const json_t *list, const json_t *sessions, struct buf *out
 			r = add_process_row(&t, execution);
 	}
 	if (r == 0)
-		r = table_print(&t, text_colour(), out);
+		r = table_print(&t, out);
 	if (r == 0 && json_array_size(sessions) > 0) {
 		r = buf_puts(out, "\n");
 		if (r == 0)
@@ -131,7 +132,7 @@ static int print_all(const json_t *whole)
 		say("cannot print the list: %s", strerror(-r));
 		return EXIT_OURS;
 	}
-	return remote_print(&out);
+	return print_out(&out);
 }
 
 /* Adds the daemon's executions and sessions. */
@@ -157,20 +158,12 @@ static int ask_daemon(const struct remote *remote, json_t *whole, struct error *
 	return r;
 }
 
-/* Whether the user named a daemon, so that its absence is an error. */
-static bool names_daemon(const struct remote_options *o)
-{
-	const char *word = o->url ? o->url : getenv("ATOLL_URL");
-
-	return word && *word && strcmp(word, "off") != 0;
-}
-
 static int ps_main(const struct command *self, int argc, char **argv)
 {
 	struct arguments args = { .argc = argc, .argv = argv };
 	struct remote_options o = { 0 };
 	struct error err = { 0 };
-	struct remote remote;
+	struct remote remote = { 0 };
 	json_t *whole, *pool;
 	int r, code;
 
@@ -181,7 +174,7 @@ static int ps_main(const struct command *self, int argc, char **argv)
 	r = remote_locate(o.url, &args, &remote, &err);
 	if (r == 0)
 		r = ask_daemon(&remote, whole, &err);
-	if (pool && !names_daemon(&o) && (r == -ENOENT || r == -ECONNREFUSED)) {
+	if (pool && !remote.named && (r == -ENOENT || r == -ECONNREFUSED)) {
 		/* Without a daemon nothing runs or waits in one. */
 		r = o.json ? json_object_set_new(whole, "executions", json_array()) |
 				     json_object_set_new(whole, "sessions", json_array())

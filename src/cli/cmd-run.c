@@ -17,6 +17,7 @@
 #include "cli/cmd-run.h"
 #include "cli/cmd.h"
 #include "cli/own-pool.h"
+#include "cli/printer.h"
 #include "cli/say.h"
 #include "client/executor.h"
 #include "spec/result.h"
@@ -123,19 +124,6 @@ static int prepare_output_dir(const char *dir, struct error *err)
 	return 0;
 }
 
-static int print_line(const char *text)
-{
-	int r = fd_write_all(STDOUT_FILENO, text, strlen(text));
-
-	if (r == 0)
-		r = fd_write_all(STDOUT_FILENO, "\n", 1);
-	if (r == -EPIPE)
-		return EXIT_SIGNAL + SIGPIPE;
-	if (r < 0)
-		say("cannot write to standard output: %s", strerror(-r));
-	return r < 0 ? EXIT_OURS : 0;
-}
-
 /* Fields of every result; request may be NULL. */
 static void sign(struct result *res, const json_t *request)
 {
@@ -161,7 +149,7 @@ static int fail_run(const struct run_options *o, const json_t *request, const st
 		sign(res, request);
 	text = res ? result_to_text(res) : NULL;
 	(void)result_free(res);
-	if (!text || print_line(text) != 0)
+	if (!text || print_json(text) != 0)
 		return say_error(err);
 	return error_exit_code((enum error_code)err->code);
 }
@@ -246,7 +234,7 @@ static int finish_command(const struct run_options *o, const struct run_outcome 
 		return EXIT_OURS;
 	}
 	if (o->json && out->json) {
-		int r = print_line(out->json);
+		int r = print_json(out->json);
 
 		return r != 0 ? r : out->signal ? EXIT_SIGNAL + out->signal : out->exit_code;
 	}
@@ -271,8 +259,10 @@ static int explain_request(struct atoll *atoll, const struct run_options *o, con
 
 	if (body)
 		r = (o->json ? atoll_explain_json : atoll_explain)(atoll, body, &text, &problem);
+	if (r == 0 && o->json)
+		return print_json(text);
 	if (r == 0)
-		return print_line(text);
+		return print_out(&(struct buf){ .data = text, .len = strlen(text) });
 	code = r == -EPERM ? ERROR_POLICY : r == -ENOPKG ? ERROR_RUNTIME : ERROR_INPUT;
 	(void)error_set(&err, code, -r, "%s", problem ? problem : strerror(-r));
 	return fail_run(o, request, &err);
@@ -332,13 +322,28 @@ static bool is_to_run(int argc, char **argv)
 	return argc > 1 && !has_word(argc, argv, words_only, ARRAY_SIZE(words_only));
 }
 
+/* The value of --url, before options are parsed. */
+static const char *word_of_url(int argc, char **argv)
+{
+	static const char flag[] = "--url";
+	const char *url = NULL;
+
+	for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
+		if (strcmp(argv[i], flag) == 0 && i + 1 < argc)
+			url = argv[++i];
+		else if (strncmp(argv[i], "--url=", sizeof(flag)) == 0)
+			url = argv[i] + sizeof(flag);
+	}
+	return url;
+}
+
 static int find_daemon(int argc, char **argv, struct run_remote *ret, struct error *err)
 {
 	static const char *const never[] = { "--no-daemon" };
 
 	if (!is_to_run(argc, argv) || has_word(argc, argv, never, ARRAY_SIZE(never)))
 		return 0;
-	return run_remote_open(ret, err);
+	return run_remote_open(ret, word_of_url(argc, argv), err);
 }
 
 static int run_main(const struct command *self, int argc, char **argv)

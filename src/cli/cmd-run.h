@@ -23,6 +23,7 @@ struct run_options {
 	const char *tests_file;
 	const char *invoke, *params;
 	const char *output_dir;
+	const char *url;
 	bool json, quiet, explain, no_daemon;
 	bool with_dir; /* FILE's directory comes with it */
 	bool all;      /* .gitignore files do not matter */
@@ -134,13 +135,14 @@ bool run_feeds_stdin(const struct run_options *o, const json_t *request);
 /* --- run-remote.c --- */
 struct run_remote {
 	bool is_there;
+	int absent;	     /* errno of the connection; 0: it is there, or none was tried */
 	struct atoll *atoll; /* knows the languages; NULL: nothing is said about compiling */
 	struct remote remote;
 	struct http_client *client;
 	int64_t opened_ns;
 };
-/* Connects. A missing daemon is no failure. */
-int run_remote_open(struct run_remote *d, struct error *err) _must_check_;
+/* Connects to the daemon at url; NULL: that of the environment, or of the default place. A missing one is no failure yet. */
+int run_remote_open(struct run_remote *d, const char *url, struct error *err) _must_check_;
 void run_remote_close(struct run_remote *d);
 /*
  * 1: *out has the outcome; 0: run it here (request may have got a part of standard input); negative: refused.

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "cli/cmd.h"
+#include "cli/printer.h"
 #include "cli/remote.h"
 #include "cli/say.h"
 #include "daemon/monitor.h"
@@ -115,7 +116,7 @@ static int check_settings(const struct config_source *source)
 	int r = monitor_check(source, &out, &err);
 
 	if (r == 0)
-		return remote_print(&out);
+		return print_out(&out);
 	(void)say_error(&err);
 	return EXIT_FAILURE;
 }

@@ -13,6 +13,7 @@
 
 #include "base/buf.h"
 #include "base/fd.h"
+#include "cli/printer.h"
 #include "cli/say.h"
 #include "remote/remote-text.h"
 #include "spec/request.h"
@@ -45,9 +46,10 @@ int session_show_output(const json_t *output)
 		if (r == 0 && out.len > 0)
 			r = buf_puts(&out, "]\n");
 	}
-	return r < 0 || out.len == 0 ? r : fd_write_all(STDOUT_FILENO, out.data, out.len);
+	return r < 0 ? r : print_text(STDOUT_FILENO, (struct span){ out.data, out.len });
 }
 
+/* 0, or the exit code of a failure. */
 int session_show_value(const json_t *result, const json_t *last)
 {
 	const json_t *value = json_object_get(result, "value");
@@ -56,19 +58,22 @@ int session_show_value(const json_t *result, const json_t *last)
 		json_object_get(json_object_get(last, "data"), "text/plain"));
 	_cleanup_free_ char *text = NULL;
 	_cleanup_buf_ struct buf out = { 0 };
-	int r;
 
 	if (repr && shown && strcmp(repr, shown) == 0)
 		return 0;
 	if (!repr && (!value || json_is_null(value)))
 		return 0;
-	if (!repr)
+	if (!repr) {
 		text = json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY);
-	if (!repr && !text)
-		return -ENOMEM;
+		if (text)
+			return print_json(text);
+	}
 	buf_init(&out, SHOWN_MAX);
-	r = buf_printf(&out, "%s\n", repr ? repr : text);
-	return r < 0 ? r : fd_write_all(STDOUT_FILENO, out.data, out.len);
+	if (!repr || buf_printf(&out, "%s\n", repr) < 0) {
+		say("out of memory");
+		return EXIT_OURS;
+	}
+	return print_out(&out);
 }
 
 /* --- the code --- */
@@ -184,14 +189,12 @@ static int finish_exec(const struct session_run *run, const json_t *result)
 	}
 	if (!run->stream.broken)
 		r = session_show_value(result, run->last);
-	if (r < 0)
-		say("cannot write to standard output: %s", strerror(-r));
 	if (ending.text[0] && !o->session.run.quiet)
 		say("%s", ending.text);
 	if (strcmp(text_of(json_object_get(result, "session"), "state"), "lost") == 0 &&
 	    !o->session.run.quiet)
 		say("the interpreter was ended; its variables are lost");
-	return r < 0 ? EXIT_OURS : ending.exit_code;
+	return r != 0 ? r : ending.exit_code;
 }
 
 static int exec_code(const struct remote *remote, const struct exec_options *o)

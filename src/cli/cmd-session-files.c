@@ -9,6 +9,7 @@
 
 #include "base/buf.h"
 #include "base/fd.h"
+#include "cli/printer.h"
 #include "cli/remote-ids.h"
 #include "cli/say.h"
 #include "codec/uri.h"
@@ -45,10 +46,11 @@ static int logs_main(const struct command *self, int argc, char **argv)
 		const json_t *out = json_object_get(logs, "stdout");
 		const json_t *errors = json_object_get(logs, "stderr");
 
-		r = fd_write_all(STDOUT_FILENO, json_string_value(out), json_string_length(out));
+		r = print_text(STDOUT_FILENO,
+			       (struct span){ json_string_value(out), json_string_length(out) });
 		if (r == 0)
-			r = fd_write_all(STDERR_FILENO, json_string_value(errors),
-					 json_string_length(errors));
+			r = print_text(STDERR_FILENO, (struct span){ json_string_value(errors),
+								     json_string_length(errors) });
 		if (json_is_true(json_object_get(logs, "truncated")))
 			say("the session has printed more than it keeps; the middle was left out");
 		code = r < 0 ? EXIT_OURS : 0;
@@ -61,6 +63,7 @@ const struct command cmd_session_logs = {
 	.name = "session logs",
 	.usage = "ID",
 	.summary = "print everything that a session has printed",
+	.details = "Control characters are escaped; with --json they are JSON's escapes.\n",
 	.options = &file_list,
 	.main = logs_main,
 };
@@ -91,12 +94,12 @@ static int print_files(const json_t *files)
 		r = r < 0 ? r : table_add(&t, text_of(file, "path"));
 	}
 	if (r == 0)
-		r = table_print(&t, text_colour(), &out);
+		r = table_print(&t, &out);
 	if (r < 0) {
 		say("cannot print the list: %s", strerror(-r));
 		return EXIT_OURS;
 	}
-	return remote_print(&out);
+	return print_out(&out);
 }
 
 static int files_main(const struct command *self, int argc, char **argv)
@@ -228,7 +231,7 @@ static int get_file(const struct remote *remote, const struct remote_ids *ids, s
 	if (r == 0)
 		r = fd = open_copy(copy, err);
 	while (r >= 0 && written == 0 && (r = http_client_read(c, &piece, err)) > 0)
-		written = fd_write_all(fd, piece.data, piece.len);
+		written = print_raw(fd, piece.data, piece.len);
 	if (written < 0)
 		return error_set(err, ERROR_STORAGE, -written, "cannot write '%.200s': %s", copy,
 				 strerror(-written));

@@ -6,6 +6,7 @@
 
 #include "base/buf.h"
 #include "base/parse.h"
+#include "cli/printer.h"
 #include "cli/say.h"
 #include "remote/remote-text.h"
 
@@ -86,8 +87,7 @@ static int print_new(const json_t *session, bool json)
 	if (json)
 		return remote_print_json(session);
 	buf_init(&out, IDENTIFIER_MAX);
-	return buf_printf(&out, "%s\n", text_of(session, "id")) < 0 ? EXIT_OURS
-								    : remote_print(&out);
+	return buf_printf(&out, "%s\n", text_of(session, "id")) < 0 ? EXIT_OURS : print_out(&out);
 }
 
 static int new_main(const struct command *self, int argc, char **argv)

@@ -6,7 +6,9 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/foreign.h"
 #include "base/parse.h"
+#include "cli/printer.h"
 #include "cli/remote-ids.h"
 #include "cli/say.h"
 #include "codec/uri.h"
@@ -139,7 +141,7 @@ int session_table(const json_t *sessions, struct buf *out)
 		if (r == 0)
 			r = add_session_row(&t, session);
 	}
-	return r < 0 ? r : table_print(&t, text_colour(), out);
+	return r < 0 ? r : table_print(&t, out);
 }
 
 static const struct option plain_rows[] = { REMOTE_JSON, REMOTE_URL };
@@ -169,7 +171,7 @@ static int list_main(const struct command *self, int argc, char **argv)
 	else if (session_table(json_object_get(page, "sessions"), &out) < 0)
 		code = EXIT_OURS;
 	else
-		code = remote_print(&out);
+		code = print_out(&out);
 	json_decref(page);
 	return code;
 }
@@ -201,7 +203,7 @@ static int put_member(struct buf *out, const char *key, const json_t *value)
 		return -ENOMEM;
 	r = buf_printf(out, "%-13s ", key);
 	if (r == 0)
-		r = text_escape(out, text, strlen(text), TEXT_ONE_LINE);
+		r = foreign_put(out, text, strlen(text), FOREIGN_LINE);
 	return r < 0 ? r : buf_puts(out, "\n");
 }
 
@@ -222,7 +224,7 @@ static int print_members(const json_t *answer)
 		say("cannot print the session: %s", strerror(-r));
 		return EXIT_OURS;
 	}
-	return remote_print(&out);
+	return print_out(&out);
 }
 
 /* Asks once, for one session; NULL: the exit code says why. */
@@ -405,12 +407,12 @@ static int print_ids(const json_t *sessions)
 	buf_init(&out, LIST_BYTES_MAX);
 	json_array_foreach(sessions, i, one)
 	{
-		if (text_escape(&out, text_of(one, "id"), strlen(text_of(one, "id")),
-				TEXT_ONE_LINE) < 0 ||
+		if (foreign_put(&out, text_of(one, "id"), strlen(text_of(one, "id")),
+				FOREIGN_LINE) < 0 ||
 		    buf_puts(&out, "\n") < 0)
 			return EXIT_OURS;
 	}
-	return remote_print(&out);
+	return print_out(&out);
 }
 
 static int fork_main(const struct command *self, int argc, char **argv)

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/fd.h"
+#include "cli/printer.h"
 #include "cli/say.h"
 #include "remote/remote-text.h"
 
@@ -63,23 +63,23 @@ int show_list_add(struct show_list *list, const char *fmt, ...)
 
 static int print_report(const struct show *show, const struct show_choice *choice, const char *json)
 {
-	struct show_style style = { choice->verbose, text_colour() };
 	_cleanup_buf_ struct buf out = { 0 };
 	json_t *report = json_loads(json, 0, NULL);
 	int r = report ? 0 : -EINVAL, code = 0;
 
 	buf_init(&out, SHOW_BYTES_MAX);
-	if (r == 0)
-		r = choice->json ? buf_printf(&out, "%s\n", json)
-				 : show->table(report, style, &out);
-	if (r == 0 && out.len > 0)
-		r = fd_write_all(STDOUT_FILENO, out.data, out.len);
-	if (r < 0)
+	if (r == 0 && !choice->json)
+		r = show->table(report, choice->verbose, &out);
+	if (r < 0) {
 		say("cannot print the report: %s", strerror(-r));
-	else if (show->exit_code)
+		code = EXIT_OURS;
+	} else {
+		code = choice->json ? print_json(json) : print_out(&out);
+	}
+	if (code == 0 && show->exit_code)
 		code = show->exit_code(report);
 	json_decref(report);
-	return r < 0 ? EXIT_OURS : code;
+	return code;
 }
 
 int show_main(const struct command *self, struct arguments args, const struct show *show)

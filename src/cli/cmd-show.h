@@ -7,14 +7,10 @@
 
 #include <jansson.h>
 
-struct show_style {
-	bool verbose, colour;
-};
-
 struct show {
 	int (*ask)(struct atoll *a, char **json, char **problem);
 	/* negative errno */
-	int (*table)(const json_t *report, struct show_style style, struct buf *out);
+	int (*table)(const json_t *report, bool verbose, struct buf *out);
 	int (*exit_code)(const json_t *report); /* NULL: 0 */
 };
 

@@ -6,9 +6,10 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "cli/printer.h"
 #include "cli/say.h"
 
-enum { ANSWER_MAX = 80 };
+enum { ANSWER_MAX = 80, QUESTION_MAX = 1000 };
 
 bool confirm_is_needed(const struct confirm *c)
 {
@@ -17,11 +18,11 @@ bool confirm_is_needed(const struct confirm *c)
 
 bool confirm_ask(const char *question)
 {
-	char answer[ANSWER_MAX];
+	char answer[ANSWER_MAX], asked[QUESTION_MAX];
 	ssize_t n;
 
-	(void)fprintf(stderr, "atoll: %s [y/N] ", question);
-	(void)fflush(stderr);
+	(void)snprintf(asked, sizeof(asked), "atoll: %s [y/N] ", question);
+	(void)!print_text(STDERR_FILENO, span_of(asked));
 	do
 		n = read(STDIN_FILENO, answer, sizeof(answer));
 	while (n < 0 && errno == EINTR);

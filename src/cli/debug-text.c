@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/foreign.h"
 #include "base/span.h"
 #include "remote/remote-text.h"
 #include "spec/knob.h"
@@ -21,24 +22,24 @@ static const json_t *member_of(const json_t *object, const char *key)
 
 static int put_text(struct buf *out, const char *text)
 {
-	return text_escape(out, text, strlen(text), TEXT_ONE_LINE);
+	return foreign_put(out, text, strlen(text), FOREIGN_LINE);
 }
 
-static int put_in(struct buf *out, const char *colour, const char *text)
+static int put_in(struct buf *out, const char *style, const char *text)
 {
-	int r = buf_puts(out, colour);
+	int r = buf_puts(out, style);
 
 	if (r == 0)
 		r = put_text(out, text);
-	return r == 0 && *colour ? buf_puts(out, "\033[0m") : r;
+	return r < 0 ? r : buf_puts(out, STYLE_END);
 }
 
-static int put_title(struct buf *out, bool colour, const char *title)
+static int put_title(struct buf *out, const char *title)
 {
 	int r = buf_puts(out, "\n");
 
 	if (r == 0)
-		r = put_in(out, colour ? "\033[1m" : "", title);
+		r = put_in(out, STYLE_BOLD, title);
 	return r < 0 ? r : buf_puts(out, "\n");
 }
 
@@ -54,7 +55,7 @@ static int put_block(struct buf *out, struct span text)
 	while (r == 0 && span_split(&text, '\n', &line)) {
 		r = buf_puts(out, "  ");
 		if (r == 0)
-			r = text_escape(out, line.data, line.len, TEXT_LINES);
+			r = buf_append(out, line.data, line.len);
 		if (r == 0)
 			r = buf_puts(out, "\n");
 	}
@@ -76,17 +77,16 @@ static void say_cause(const json_t *report, char *ret, size_t size)
 			       has_verb ? "" : "was ", text_of(cause, "detail"));
 }
 
-static int put_ending(struct buf *out, const json_t *report, bool colour)
+static int put_ending(struct buf *out, const json_t *report)
 {
 	bool failed = strcmp(text_of(report, "status"), "success") != 0;
-	const char *on = failed ? "\033[31m" : "\033[32m";
 	const json_t *seconds = member_of(report, "execution_time");
 	char said[600], took[32];
 	int r;
 
 	say_cause(report, said, sizeof(said));
 	text_seconds(seconds, took, sizeof(took));
-	r = put_in(out, colour ? on : "", said);
+	r = put_in(out, failed ? STYLE_RED : STYLE_GREEN, said);
 	if (r == 0)
 		r = buf_puts(out, "\n");
 	if (r == 0)
@@ -121,7 +121,7 @@ static int put_place(struct buf *out, const json_t *place)
 		       : buf_puts(out, "\n");
 }
 
-static int put_error(struct buf *out, const json_t *report, bool colour)
+static int put_error(struct buf *out, const json_t *report)
 {
 	const json_t *analysis = member_of(report, "analysis"),
 		     *frames = member_of(analysis, "frames"), *frame;
@@ -133,7 +133,7 @@ static int put_error(struct buf *out, const json_t *report, bool colour)
 	if (*message && *text_of(analysis, "exception")) {
 		r = buf_puts(out, "\n");
 		if (r == 0)
-			r = put_in(out, colour ? "\033[1m" : "", message);
+			r = put_in(out, STYLE_BOLD, message);
 		if (r == 0)
 			r = buf_puts(out, "\n");
 	}
@@ -142,12 +142,12 @@ static int put_error(struct buf *out, const json_t *report, bool colour)
 	if (r == 0)
 		r = put_block(out, span_of(text_of(analysis, "excerpt")));
 	if (r == 0 && *text_of(analysis, "suggestion")) {
-		r = put_title(out, colour, "What to do");
+		r = put_title(out, "What to do");
 		if (r == 0)
 			r = put_block(out, span_of(text_of(analysis, "suggestion")));
 	}
 	if (r == 0 && json_array_size(frames) > 1)
-		r = put_title(out, colour, "Called from, the innermost first");
+		r = put_title(out, "Called from, the innermost first");
 	json_array_foreach((json_t *)(uintptr_t)frames, i, frame)
 	{
 		if (r == 0 && json_array_size(frames) > 1)
@@ -173,7 +173,7 @@ static int add_amount(struct table *t, const struct knob *k, const json_t *value
 	return table_add(t, text);
 }
 
-static int put_limits(struct buf *out, const json_t *limits, bool colour)
+static int put_limits(struct buf *out, const json_t *limits)
 {
 	static const struct column columns[] = { { .title = "LIMIT" },
 						 { .title = "ALLOWED", .right = true },
@@ -208,14 +208,14 @@ static int put_limits(struct buf *out, const json_t *limits, bool colour)
 	if (r < 0)
 		return r;
 	r = buf_puts(out, "\n");
-	return r < 0 ? r : table_print(&t, colour, out);
+	return r < 0 ? r : table_print(&t, out);
 }
 
-static int put_denials(struct buf *out, const json_t *denials, bool colour)
+static int put_denials(struct buf *out, const json_t *denials)
 {
 	const json_t *row;
 	size_t i;
-	int r = json_array_size(denials) > 0 ? put_title(out, colour, "Denied") : 0;
+	int r = json_array_size(denials) > 0 ? put_title(out, "Denied") : 0;
 
 	json_array_foreach((json_t *)(uintptr_t)denials, i, row)
 	{
@@ -231,7 +231,7 @@ static int put_denials(struct buf *out, const json_t *denials, bool colour)
 	return r;
 }
 
-static int put_output(struct buf *out, const char *name, const json_t *value, bool colour)
+static int put_output(struct buf *out, const char *name, const json_t *value)
 {
 	struct span text = { json_string_value(value), json_string_length(value) };
 	size_t cut = text.len > STREAM_BYTES ? text.len - STREAM_BYTES : 0;
@@ -242,22 +242,22 @@ static int put_output(struct buf *out, const char *name, const json_t *value, bo
 		return 0;
 	(void)snprintf(title, sizeof(title), cut ? "%s (its last %d bytes)" : "%s", name,
 		       STREAM_BYTES);
-	r = put_title(out, colour, title);
+	r = put_title(out, title);
 	return r < 0 ? r : put_block(out, (struct span){ text.data + cut, text.len - cut });
 }
 
-int debug_text(const json_t *report, bool colour, struct buf *out)
+int debug_text(const json_t *report, struct buf *out)
 {
 	const json_t *output = member_of(report, "output");
-	int r = put_ending(out, report, colour);
+	int r = put_ending(out, report);
 
 	if (r == 0)
-		r = put_error(out, report, colour);
+		r = put_error(out, report);
 	if (r == 0)
-		r = put_limits(out, member_of(report, "limits"), colour);
+		r = put_limits(out, member_of(report, "limits"));
 	if (r == 0)
-		r = put_denials(out, member_of(report, "denials"), colour);
+		r = put_denials(out, member_of(report, "denials"));
 	if (r == 0)
-		r = put_output(out, "Standard output", member_of(output, "stdout"), colour);
-	return r < 0 ? r : put_output(out, "Standard error", member_of(output, "stderr"), colour);
+		r = put_output(out, "Standard output", member_of(output, "stdout"));
+	return r < 0 ? r : put_output(out, "Standard error", member_of(output, "stderr"));
 }

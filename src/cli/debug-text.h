@@ -8,4 +8,4 @@
 #include <stdbool.h>
 
 /* What the report quotes of the program is escaped. */
-int debug_text(const json_t *report, bool colour, struct buf *out) _must_check_;
+int debug_text(const json_t *report, struct buf *out) _must_check_;

@@ -8,6 +8,7 @@
 #include "base/fd.h"
 #include "base/suggest.h"
 #include "cli/cmd.h"
+#include "cli/printer.h"
 #include "cli/say.h"
 
 enum { HELP_MAX = 64 << 10 };
@@ -20,7 +21,7 @@ const struct command *const all_commands[] = {
 
 static int print_help(int fd, const struct buf *text)
 {
-	int r = fd_write_all(fd, text->data, text->len);
+	int r = print_text(fd, (struct span){ text->data, text->len });
 
 	if (r < 0) {
 		say("cannot write to standard output: %s", strerror(-r));

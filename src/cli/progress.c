@@ -4,16 +4,19 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
+#include "cli/printer.h"
+#include "remote/remote-text.h"
 
 enum { FIRST_MS = 1000, AGAIN_MS = 200 };
-
-#define CLEAR_LINE "\r\033[K"
 
 void progress_say(struct progress *p, const char *fmt, ...)
 {
 	int64_t now_ns = p->wanted ? clock_now_ns() : 0;
+	char text[200];
 	va_list ap;
 
 	if (p->next_ns == 0)
@@ -22,17 +25,16 @@ void progress_say(struct progress *p, const char *fmt, ...)
 		return;
 	p->next_ns = now_ns + AGAIN_MS * NS_PER_MS;
 	p->shown = true;
-	(void)fputs(CLEAR_LINE "atoll: ", stderr);
+	(void)snprintf(text, sizeof(text), STYLE_CLEAR_LINE "atoll: ");
 	va_start(ap, fmt);
-	(void)vfprintf(stderr, fmt, ap);
+	(void)vsnprintf(text + strlen(text), sizeof(text) - strlen(text), fmt, ap);
 	va_end(ap);
-	(void)fflush(stderr);
+	(void)!print_text(STDERR_FILENO, span_of(text));
 }
 
 void progress_clear(struct progress *p)
 {
 	if (p->shown)
-		(void)fputs(CLEAR_LINE, stderr);
-	(void)fflush(stderr);
+		(void)!print_text(STDERR_FILENO, span_of(STYLE_CLEAR_LINE));
 	p->shown = false;
 }

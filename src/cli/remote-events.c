@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/buf.h"
-#include "base/fd.h"
+#include "cli/printer.h"
 #include "remote/remote-text.h"
 
 enum { LINE_BYTES_MAX = 256 << 20 };
@@ -168,5 +168,5 @@ int remote_follow(struct remote_follow *f, struct error *err)
 
 int remote_output_plain(void *data _unused_, int fd, const char *bytes, size_t n)
 {
-	return fd_write_all(fd, bytes, n);
+	return print_raw(fd, bytes, n);
 }

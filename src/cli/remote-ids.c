@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/foreign.h"
+#include "cli/printer.h"
 #include "cli/say.h"
 #include "remote/remote-text.h"
 
@@ -63,10 +65,10 @@ static int print_would(const json_t *answer)
 
 	(void)snprintf(line, sizeof(line), "would remove %s (%s)", text_of(answer, "id"),
 		       *state ? state : text_of(answer, "status"));
-	r = text_escape(&out, line, strlen(line), TEXT_ONE_LINE);
+	r = foreign_put(&out, line, strlen(line), FOREIGN_LINE);
 	if (r == 0)
 		r = buf_puts(&out, "\n");
-	return r < 0 ? EXIT_OURS : remote_print(&out);
+	return r < 0 ? EXIT_OURS : print_out(&out);
 }
 
 static int do_each(const struct remote *remote, const struct remote_ids *ids, remote_one_fn one)

@@ -11,6 +11,7 @@
 #include "base/buf.h"
 #include "base/fd.h"
 #include "base/parse.h"
+#include "cli/printer.h"
 #include "cli/say.h"
 #include "codec/uri.h"
 #include "spec/result.h"
@@ -99,11 +100,15 @@ int remote_find(const char *url, struct remote *ret, struct error *err)
 
 	if (word && strcmp(word, "off") == 0)
 		return -ENOENT;
-	if (!word || !*word) {
+	remote.named = word && *word;
+	if (!remote.named) {
+		const char *socket = getenv("ATOLL_SOCKET");
+
 		r = default_path(path, sizeof(path));
 		if (r < 0)
 			return r;
 		word = path;
+		remote.named = socket && *socket;
 	}
 	r = http_address_parse(word, &remote.address, err);
 	if (r == 0)
@@ -113,7 +118,7 @@ int remote_find(const char *url, struct remote *ret, struct error *err)
 	return r;
 }
 
-static int not_there(const struct remote *remote, int errnum, struct error *err)
+int remote_absent(const struct remote *remote, int errnum, struct error *err)
 {
 	if (errnum == EACCES || errnum == EPERM)
 		return error_set(err, ERROR_INTERNAL, errnum,
@@ -218,7 +223,7 @@ static int call_patiently(const struct remote *remote, const struct http_call *c
 	int r = http_client_open(&remote->address, &c);
 
 	if (r < 0)
-		return not_there(remote, -r, err);
+		return remote_absent(remote, -r, err);
 	c->timeout_ms = patience.timeout_ms;
 	c->cancel_fd = patience.cancel_fd;
 	whole.token = remote->token[0] ? remote->token : NULL;
@@ -282,22 +287,6 @@ int remote_json(const struct remote *remote, const struct http_call *call, json_
 	return r != 0 ? r : remote_tree(remote, c, ret, err);
 }
 
-static int print_bytes(const char *text, size_t n)
-{
-	int r = n > 0 ? fd_write_all(STDOUT_FILENO, text, n) : 0;
-
-	if (r == -EPIPE)
-		return EXIT_SIGNAL + SIGPIPE;
-	if (r < 0)
-		say("cannot write to standard output: %s", strerror(-r));
-	return r < 0 ? EXIT_OURS : 0;
-}
-
-int remote_print(const struct buf *text)
-{
-	return print_bytes(text->data, text->len);
-}
-
 char *remote_dump(const json_t *tree)
 {
 	return json_dumps(tree, JSON_COMPACT | result_json_flags(tree));
@@ -306,16 +295,12 @@ char *remote_dump(const json_t *tree)
 int remote_print_json(const json_t *tree)
 {
 	_cleanup_free_ char *json = remote_dump(tree);
-	size_t n;
 
 	if (!json) {
 		say("out of memory");
 		return EXIT_OURS;
 	}
-	/* The text may be large, and a newline replaces its NUL. */
-	n = strlen(json);
-	json[n] = '\n';
-	return print_bytes(json, n + 1);
+	return print_json(json);
 }
 
 int remote_locate(const char *url, const struct arguments *args, struct remote *ret,

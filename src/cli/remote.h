@@ -12,6 +12,7 @@
 
 struct remote {
 	struct http_address address;
+	bool named;	 /* by the user: when it does not answer, nothing takes its place */
 	char token[520]; /* "": none */
 };
 
@@ -37,6 +38,8 @@ struct remote_options {
  * or "off".
  */
 int remote_find(const char *url, struct remote *ret, struct error *err) _must_check_;
+/* The sentence for a connection that failed with that errno. */
+int remote_absent(const struct remote *remote, int errnum, struct error *err) _must_check_;
 
 /* A whole answer; body is bounded. Any status but 2xx is an error. */
 int remote_text(const struct remote *remote, const struct http_call *call, struct buf *ret,
@@ -80,8 +83,6 @@ int remote_target(const struct remote *remote, const char *id, const char *rest,
 /* The daemon's address, for a command without words after --. */
 int remote_locate(const char *url, const struct arguments *args, struct remote *ret,
 		  struct error *err) _must_check_;
-/* Prints to standard output; returns an exit code. */
-int remote_print(const struct buf *text);
 /* Compact, with seconds as people write them, but every digit in a program's own value. NULL: no memory. */
 char *remote_dump(const json_t *tree);
 int remote_print_json(const json_t *tree);

@@ -26,6 +26,7 @@
 #include "base/fd.h"
 #include "cli/cmd-session.h"
 #include "cli/line-editor.h"
+#include "cli/printer.h"
 #include "cli/repl-input.h"
 #include "cli/say.h"
 #include "remote/remote-text.h"
@@ -70,7 +71,7 @@ static size_t terminal_columns(void)
 
 static void show_edited(struct repl *p)
 {
-	(void)!fd_write_all(STDOUT_FILENO, p->line.screen.data, p->line.screen.len);
+	(void)!print_raw(STDOUT_FILENO, p->line.screen.data, p->line.screen.len);
 	p->line.screen.len = 0;
 }
 
@@ -79,7 +80,7 @@ static void begin_line(struct repl *p, const char *prompt)
 {
 	p->prompted = true;
 	if (!p->edits) {
-		(void)!fd_write_all(STDOUT_FILENO, prompt, strlen(prompt));
+		(void)!print_raw(STDOUT_FILENO, prompt, strlen(prompt));
 		return;
 	}
 	terminal_restore(&p->terminal);
@@ -110,7 +111,7 @@ static void put_prompt(struct repl *p)
 static void put_line_break(const struct repl *p)
 {
 	if (p->is_terminal)
-		(void)!fd_write_all(STDOUT_FILENO, "\n", 1);
+		(void)!print_raw(STDOUT_FILENO, "\n", 1);
 }
 
 /* --- out --- */
@@ -315,10 +316,10 @@ static int ask_person(struct repl *p, const json_t *call)
 		keep_row(p, span_of(text));
 	(void)snprintf(row, sizeof(row), "%s", p->row);
 	p->row[0] = '\0';
-	if (last && fd_write_all(STDOUT_FILENO, text, (size_t)(last + 1 - text)) < 0)
+	if (last && print_raw(STDOUT_FILENO, text, (size_t)(last + 1 - text)) < 0)
 		return -EPIPE;
 	if (!last)
-		(void)!fd_write_all(STDOUT_FILENO, "\r", 1);
+		(void)!print_raw(STDOUT_FILENO, "\r", 1);
 	begin_line(p, row);
 	return 0;
 }
@@ -332,8 +333,8 @@ static int show_event(struct repl *p, json_t *event)
 	if (!p->is_busy || strcmp(text_of(event, "execution"), p->execution) != 0)
 		return 0;
 	if (strcmp(name, "stdout") == 0 || strcmp(name, "stderr") == 0) {
-		r = fd_write_all(strcmp(name, "stdout") == 0 ? STDOUT_FILENO : STDERR_FILENO,
-				 json_string_value(data), json_string_length(data));
+		r = print_raw(strcmp(name, "stdout") == 0 ? STDOUT_FILENO : STDERR_FILENO,
+			      json_string_value(data), json_string_length(data));
 		keep_row(p, (struct span){ json_string_value(data), json_string_length(data) });
 	} else if (strcmp(name, "host_call") == 0) {
 		r = ask_person(p, data);
@@ -472,7 +473,7 @@ static void greet(const struct repl *p, bool is_new)
 		return;
 	(void)snprintf(text, sizeof(text), "%s session %s; ^C interrupts, ^D %s.\n", p->language,
 		       p->target.id, is_new ? "ends it" : "leaves it running");
-	(void)!fd_write_all(STDOUT_FILENO, text, strlen(text));
+	(void)!print_text(STDOUT_FILENO, span_of(text));
 }
 
 static int talk_to_session(struct repl *p, bool is_new)

@@ -13,6 +13,9 @@
  *   --explain                     the answer is about this host and this user
  *   HTTP_ANSWER_DECLINED          the daemon has no room, or does not serve here; nothing ran yet
  *
+ * The last holds for a daemon that was found at its default place, and a note says so. A daemon that the user named (--url, ATOLL_URL,
+ * ATOLL_SOCKET) has no substitute: what it does not answer or declines is an error.
+ *
  * Standard input that ends within STDIN_MS is sent with the request, as its "stdin". Longer input, and a
  * terminal's, follows over a WebSocket (remote_attach).
  */
@@ -27,7 +30,9 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "cli/printer.h"
 #include "cli/remote.h"
+#include "cli/say.h"
 #include "client/executor.h"
 
 enum {
@@ -38,14 +43,15 @@ enum {
 	OPEN_MS = 1000, /* the daemon may have closed an older idle connection */
 };
 
-int run_remote_open(struct run_remote *d, struct error *err)
+int run_remote_open(struct run_remote *d, const char *url, struct error *err)
 {
-	int r = remote_find(NULL, &d->remote, err);
+	int r = remote_find(url, &d->remote, err);
 
 	if (r < 0)
 		return err->code == ERROR_NONE ? 0 : r;
 	d->opened_ns = clock_now_ns();
-	d->is_there = http_client_open(&d->remote.address, &d->client) == 0;
+	d->absent = -http_client_open(&d->remote.address, &d->client);
+	d->is_there = d->absent == 0;
 	return 0;
 }
 
@@ -176,7 +182,7 @@ static void tell_compiling(int number _unused_)
 {
 	static const char text[] = "atoll: compiling…\n";
 
-	(void)!write(STDERR_FILENO, text, sizeof(text) - 1);
+	(void)!print_raw(STDERR_FILENO, text, sizeof(text) - 1);
 }
 
 static void watch_compiling(void)
@@ -283,7 +289,7 @@ static void tell_sent(void *data, size_t sent, size_t of)
 		progress_say(data, "sending %zu of %zu MiB", sent >> 20, of >> 20);
 }
 
-/* 1: it runs; 0: run it here; negative: refused. */
+/* 1: it runs; 0: run it here, and *err says why; negative: refused. */
 static int begin_passage(struct passage *p, const char *body, struct error *err)
 {
 	struct run_remote *d = p->d;
@@ -295,12 +301,16 @@ static int begin_passage(struct passage *p, const char *body, struct error *err)
 		.token = d->remote.token[0] ? d->remote.token : NULL,
 		.body = span_of(body),
 	};
+	bool declined;
 	int r;
 
 	if (clock_now_ns() - d->opened_ns > OPEN_MS * NS_PER_MS) {
 		d->client = http_client_free(d->client);
-		if (http_client_open(&d->remote.address, &d->client) < 0)
-			return 0;
+		r = http_client_open(&d->remote.address, &d->client);
+		if (r < 0) {
+			r = remote_absent(&d->remote, -r, err);
+			return d->remote.named ? r : 0;
+		}
 	}
 	d->client->cancel_fd = p->stream.cancel_fd;
 	d->client->on_sent = tell_sent;
@@ -310,15 +320,12 @@ static int begin_passage(struct passage *p, const char *body, struct error *err)
 	if (r == 0)
 		r = http_client_head(d->client, err);
 	if (r < 0)
-		return d->client->sent ? r : 0;
-	switch (http_client_answer(d->client)) {
-	case HTTP_ANSWER_GOOD:
+		return d->client->sent || d->remote.named ? r : 0;
+	if (http_client_answer(d->client) == HTTP_ANSWER_GOOD)
 		return 1;
-	case HTTP_ANSWER_DECLINED:
-		return 0;
-	default:
-		return remote_refusal(d->client, err);
-	}
+	declined = http_client_answer(d->client) == HTTP_ANSWER_DECLINED;
+	r = remote_refusal(d->client, err);
+	return declined && !d->remote.named ? 0 : r;
 }
 
 /* A signal ends the program, then this process: the rest of the daemon's answer does not matter. */
@@ -342,6 +349,28 @@ static int pass_through(struct passage *p, const char *body, struct error *err)
 	return p->out->signal || p->out->broken ? 1 : r;
 }
 
+static void say_without(const struct run_options *o, struct error *err)
+{
+	if (!o->quiet)
+		say("the program runs without the daemon: %s", err->text);
+	*err = (struct error){ 0 };
+}
+
+/* No connection was made. At a default place where no daemon ever was, there is nothing to say. */
+static int be_without(const struct run_remote *d, const struct run_options *o, struct error *err)
+{
+	struct error why = { 0 };
+
+	if (d->absent == 0 || (!d->remote.named && (d->absent == ENOENT || d->absent == ENOTDIR)))
+		return 0;
+	(void)!remote_absent(&d->remote, d->absent, &why);
+	if (d->remote.named)
+		return error_set(err, ERROR_INTERNAL, d->absent,
+				 "%s, or run the program without it: --no-daemon", why.text);
+	say_without(o, &why);
+	return 0;
+}
+
 int run_remote(struct run_remote *d, struct run_options *o, json_t *request,
 	       struct run_outcome *out, struct error *err)
 {
@@ -353,8 +382,10 @@ int run_remote(struct run_remote *d, struct run_options *o, json_t *request,
 			     .stream = { .cancel_fd = -EBADF } };
 	int r;
 
-	if (!d->is_there || !suits(o, request))
+	if (!suits(o, request))
 		return 0;
+	if (!d->is_there)
+		return be_without(d, o, err);
 	p.wants_result = run_wants_result(o, request);
 	p.compiles = is_watched(d, o, request);
 	p.interactive = take_input(o, request);
@@ -366,7 +397,7 @@ int run_remote(struct run_remote *d, struct run_options *o, json_t *request,
 		return p.stream.cancel_fd;
 	r = pass_through(&p, body, err);
 	if (r == 0)
-		*err = (struct error){ 0 };
+		say_without(o, err);
 	if (r < 0)
 		name_policies(&d->remote, request, err);
 	(void)fd_close(p.stream.cancel_fd);

@@ -9,8 +9,9 @@
 #include <unistd.h>
 
 #include "base/buf.h"
-#include "base/fd.h"
+#include "base/foreign.h"
 #include "cli/cmd.h"
+#include "cli/printer.h"
 #include "cli/say.h"
 
 enum { REPORT_MAX = 64 << 20 };
@@ -21,9 +22,12 @@ static int report_test(const json_t *test, size_t number, struct buf *out)
 	const char *verdict = json_string_value(json_object_get(test, "verdict"));
 	const char *message = json_string_value(json_object_get(test, "message"));
 
-	return buf_printf(out, "test %zu: %s%s%.*s\n", number, verdict ? verdict : "not run",
-			  message ? ": " : "", message ? (int)strcspn(message, "\r\n") : 0,
-			  message ? message : "");
+	int r = buf_printf(out, "test %zu: %s%s", number, verdict ? verdict : "not run",
+			   message ? ": " : "");
+
+	if (r == 0 && message)
+		r = foreign_put(out, message, strcspn(message, "\r\n"), FOREIGN_LINE);
+	return r < 0 ? r : buf_puts(out, "\n");
 }
 
 static int report_tests(const json_t *result, struct buf *out, int *exit_code)
@@ -51,14 +55,6 @@ static int report_tests(const json_t *result, struct buf *out, int *exit_code)
 	return r;
 }
 
-/* The value as one line of JSON. */
-static int report_value(const json_t *value, struct buf *out)
-{
-	_cleanup_free_ char *text = json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY);
-
-	return text ? buf_printf(out, "%s\n", text) : -ENOMEM;
-}
-
 static void report_error(const json_t *error)
 {
 	const char *type = json_string_value(json_object_get(error, "type"));
@@ -73,25 +69,29 @@ int run_report(const char *json, int exit_code)
 	/* Evaluated code prints its errors itself. */
 	bool evaluated = json_object_get(result, "value_type") != NULL;
 	_cleanup_buf_ struct buf out = { 0 };
-	int r = 0;
+	_cleanup_free_ char *text = NULL;
+	int r = 0, printed = 0;
 
 	buf_init(&out, REPORT_MAX);
 	tests = json_object_get(result, "tests");
 	value = json_object_get(result, "value");
 	error = json_object_get(result, "error");
-	if (json_array_size(tests) > 0)
+	if (json_array_size(tests) > 0) {
 		r = report_tests(result, &out, &exit_code);
-	else if (json_is_object(error) && !evaluated)
+		printed = r == 0 ? print_out(&out) : 0;
+	} else if (json_is_object(error) && !evaluated) {
 		report_error(error);
-	else if (json_is_true(json_object_get(result, "success")) &&
-		 !(evaluated && json_is_null(value)))
-		r = report_value(value, &out);
-	if (r == 0 && out.len > 0)
-		r = fd_write_all(STDOUT_FILENO, out.data, out.len);
+	} else if (json_is_true(json_object_get(result, "success")) &&
+		   !(evaluated && json_is_null(value))) {
+		/* The value as one line of JSON. */
+		text = json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY);
+		r = text ? 0 : -ENOMEM;
+		printed = text ? print_json(text) : 0;
+	}
 	json_decref(result);
 	if (r < 0) {
 		say("cannot print the result: %s", strerror(-r));
 		return EXIT_OURS;
 	}
-	return exit_code;
+	return printed != 0 ? printed : exit_code;
 }

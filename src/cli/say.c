@@ -8,8 +8,9 @@
 #include <unistd.h>
 
 #include "base/buf.h"
-#include "base/fd.h"
+#include "base/foreign.h"
 #include "cli/cmd.h"
+#include "cli/printer.h"
 #include "remote/remote-text.h"
 
 enum { MESSAGE_MAX = 16384 };
@@ -26,8 +27,8 @@ void say(const char *fmt, ...)
 		text[0] = '\0';
 	va_end(ap);
 	if (buf_puts(&line, "atoll: ") < 0 ||
-	    text_escape(&line, text, strlen(text), TEXT_ONE_LINE) < 0 ||
-	    buf_puts(&line, "\n") < 0 || fd_write_all(STDERR_FILENO, line.data, line.len) < 0)
+	    foreign_put(&line, text, strlen(text), FOREIGN_LINE) < 0 || buf_puts(&line, "\n") < 0 ||
+	    print_text(STDERR_FILENO, (struct span){ line.data, line.len }) < 0)
 		return; /* writing to standard error failed, so nothing can be reported */
 }
 

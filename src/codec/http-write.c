@@ -2,6 +2,7 @@
 /* See http-write.h. */
 #include "codec/http-write.h"
 
+#include "base/utf8.h"
 #include "codec/uri.h"
 
 #include <stdio.h>
@@ -114,41 +115,30 @@ int http_write_end(struct buf *b)
 	return buf_puts(b, "\r\n");
 }
 
-/* Marks that reverse the direction of writing, or are invisible: "exe.fdp" must not read "pdf.exe". */
-static bool is_deceiving(const unsigned char *c)
-{
-	if (c[0] == 0xe2 && c[1] == 0x80)
-		return (c[2] >= 0x8b && c[2] <= 0x8f) || (c[2] >= 0xa8 && c[2] <= 0xae);
-	if (c[0] == 0xe2 && c[1] == 0x81)
-		return c[2] >= 0xa0 && c[2] <= 0xaf;
-	return (c[0] == 0xef && c[1] == 0xbb && c[2] == 0xbf) ||
-	       (c[0] == 0xd8 && c[1] == 0x9c); /* U+FEFF, U+061C */
-}
-
 /*
  * Reads one character of the name. plain gets an ASCII byte, full the bytes that can be shown. Returns its
  * length.
  */
 static size_t name_char(const char *at, char *plain, struct span *full)
 {
-	const unsigned char *c = (const unsigned char *)at;
-	size_t n = uri_utf8_char(span_of(at));
+	uint32_t c;
+	size_t n = utf8_decode(at, strnlen(at, 4), &c);
 
 	*plain = '_';
 	*full = span_of("_");
 	if (n == 0)
 		return 1;
 	if (n == 1) {
-		if (c[0] >= 0x20 && c[0] != 0x7f && !strchr("\"\\/%", c[0]))
+		if (!utf8_is_hidden(c) && !strchr("\"\\/%", at[0]))
 			*plain = at[0];
-		else if (c[0] == '%')
+		else if (at[0] == '%')
 			*full = (struct span){ at, 1 };
 		if (*plain != '_')
 			*full = (struct span){ at, 1 };
 		return 1;
 	}
-	/* U+0080 to U+009F are control characters as well. */
-	if (!is_deceiving(c) && !(c[0] == 0xc2 && c[1] < 0xa0))
+	/* Marks of direction above all: "exe.fdp" must not read "pdf.exe". */
+	if (!utf8_is_hidden(c))
 		*full = (struct span){ at, n };
 	return n;
 }

@@ -7,41 +7,7 @@
 
 #include "base/buf.h"
 #include "base/parse.h"
-
-size_t uri_utf8_char(struct span text)
-{
-	const unsigned char *c = (const unsigned char *)text.data;
-	size_t n;
-
-	if (text.len == 0)
-		return 0;
-	if (c[0] < 0x80)
-		return 1;
-	n = c[0] >= 0xf0 ? 4 : c[0] >= 0xe0 ? 3 : 2;
-	if (c[0] < 0xc2 || c[0] > 0xf4 || n > text.len)
-		return 0;
-	for (size_t i = 1; i < n; i++)
-		if ((c[i] & 0xc0) != 0x80)
-			return 0;
-	/* Overlong forms, surrogates, beyond U+10FFFF. */
-	if ((c[0] == 0xe0 && c[1] < 0xa0) || (c[0] == 0xed && c[1] > 0x9f) ||
-	    (c[0] == 0xf0 && c[1] < 0x90) || (c[0] == 0xf4 && c[1] > 0x8f))
-		return 0;
-	return n;
-}
-
-static bool is_utf8(struct span text)
-{
-	while (text.len > 0) {
-		size_t n = uri_utf8_char(text);
-
-		if (n == 0)
-			return false;
-		text.data += n;
-		text.len -= n;
-	}
-	return true;
-}
+#include "base/utf8.h"
 
 /* One byte of the text, decoded; -EINVAL when '%' is not followed by two digits. */
 static int decode_byte(struct span text, size_t *i, bool in_query)
@@ -73,7 +39,7 @@ static int decode_uri_part(struct span text, bool in_query, char **at, const cha
 			return -EINVAL;
 		*out++ = (char)c;
 	}
-	if (!is_utf8((struct span){ *at, (size_t)(out - *at) }))
+	if (!utf8_is_valid(*at, (size_t)(out - *at)))
 		return -EINVAL;
 	*out++ = '\0';
 	*ret = *at;

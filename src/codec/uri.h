@@ -30,5 +30,3 @@ const char *uri_query(const struct uri *u, const char *name);
 /* Writes the text percent-encoded: letters, digits and "-._~" stay as they are. */
 struct buf;
 int uri_encode(struct buf *b, struct span text) _must_check_;
-/* Bytes of the UTF-8 character at the front; 0: none, or not UTF-8. */
-size_t uri_utf8_char(struct span text);

@@ -5,6 +5,7 @@
  */
 #include "plan/plan.h"
 
+#include "base/foreign.h"
 #include "plan/filter.h"
 #include "plan/relay-book.h"
 #include "spec/change.h"
@@ -111,35 +112,32 @@ int plan_add(struct plan *p, struct op op, struct op_args args)
 	return buf_append(&p->ops, &op, sizeof(op));
 }
 
-/* Text that is safe for a terminal: one line, control bytes as \xNN, cut at a bound. */
+/* A name is a caller's: quoted, and cut at a bound, before a character. */
 static int print_quoted(struct buf *out, const char *text, size_t len)
 {
 	const size_t shown_max = 120;
-	int r = buf_puts(out, " \"");
+	size_t n = MIN(len, shown_max);
+	int r;
 
-	for (size_t i = 0; r == 0 && i < MIN(len, shown_max); i++) {
-		unsigned char c = (unsigned char)text[i];
-
-		r = c < 0x20 || c == 0x7f || c == '"' ? buf_printf(out, "\\x%02x", c)
-						      : buf_append(out, &text[i], 1);
-	}
-	if (r < 0)
-		return r;
-	return buf_puts(out, len > shown_max ? "\"…" : "\"");
+	while (n < len && n > 0 && ((unsigned char)text[n] & 0xc0) == 0x80)
+		n--;
+	r = foreign_put(out, text, n, FOREIGN_QUOTED);
+	return r == 0 && n < len ? buf_puts(out, "…") : r;
 }
 
 static int print_span(const struct plan_view *v, enum span_kind kind, struct op_span span,
 		      struct buf *out)
 {
+	int r;
+
 	switch (kind) {
 	case SPAN_NONE:
 		return 0;
 	case SPAN_BYTES:
 		return buf_printf(out, " <%u bytes>", span.len);
-	case SPAN_TARGET:
-		return buf_printf(out, " → %s", v->data + span.offset);
 	default:
-		return print_quoted(out, v->data + span.offset, span.len);
+		r = buf_puts(out, kind == SPAN_TARGET ? " → " : " ");
+		return r < 0 ? r : print_quoted(out, v->data + span.offset, span.len);
 	}
 }
 

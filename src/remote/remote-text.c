@@ -5,70 +5,12 @@
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "base/clock.h"
+#include "base/foreign.h"
 #include "base/parse.h"
-#include "codec/uri.h"
 
 enum { TABLE_BYTES_MAX = 16 << 20, CELL_MAX = 200 };
-
-static bool is_mark_of_direction(const unsigned char *p, size_t n)
-{
-	/* U+200E, U+200F, U+202A … U+202E, U+2066 … U+2069 */
-	return n == 3 && p[0] == 0xe2 &&
-	       ((p[1] == 0x80 &&
-		 (p[2] == 0x8e || p[2] == 0x8f || (p[2] >= 0xaa && p[2] <= 0xae))) ||
-		(p[1] == 0x81 && p[2] >= 0xa6 && p[2] <= 0xa9));
-}
-
-static int escape_one(struct buf *out, const unsigned char *p, size_t n, enum text_lines lines)
-{
-	/* 0xC2 0x80 … 0x9F are the C1 controls; U+2028 and U+2029 end lines. */
-	bool control = n == 1 && (*p < 0x20 || *p == 0x7f);
-	bool c1 = n == 2 && p[0] == 0xc2 && p[1] <= 0x9f;
-	bool breaks = n == 3 && p[0] == 0xe2 && p[1] == 0x80 && (p[2] == 0xa8 || p[2] == 0xa9);
-
-	if (control && lines == TEXT_LINES && (*p == '\n' || *p == '\t'))
-		control = false;
-	if (n == 0 || control)
-		return buf_printf(out, "\\x%02x", *p);
-	if (c1)
-		return buf_printf(out, "\\x%02x", p[1]);
-	if (breaks || is_mark_of_direction(p, n))
-		return buf_printf(out, "\\u%04x", 0x2000u | (p[1] & 0x3fu) << 6 | (p[2] & 0x3fu));
-	return buf_append(out, p, n);
-}
-
-/* How many bytes from the front need no escaping. */
-static size_t plain(const char *data, size_t n)
-{
-	size_t i = 0;
-
-	while (i < n && data[i] >= ' ' && data[i] <= '~')
-		i++;
-	return i;
-}
-
-int text_escape(struct buf *out, const char *data, size_t n, enum text_lines lines)
-{
-	int r = 0;
-
-	while (r == 0 && n > 0) {
-		size_t len = plain(data, n);
-
-		if (len > 0) {
-			r = buf_append(out, data, len);
-		} else {
-			len = uri_utf8_char((struct span){ data, n });
-			r = escape_one(out, (const unsigned char *)data, len, lines);
-			len = MAX(len, 1);
-		}
-		data += len;
-		n -= len;
-	}
-	return r;
-}
 
 void text_age(const char *utc, char *ret, size_t size)
 {
@@ -224,7 +166,7 @@ int table_add(struct table *t, const char *text)
 		while (n > 0 && ((unsigned char)text[n] & 0xc0) == 0x80)
 			n--;
 	}
-	r = n > 0 ? text_escape(&t->cells, text, n, TEXT_ONE_LINE) : buf_puts(&t->cells, "-");
+	r = n > 0 ? foreign_put(&t->cells, text, n, FOREIGN_LINE) : buf_puts(&t->cells, "-");
 	if (r == 0 && n == CELL_MAX)
 		r = buf_puts(&t->cells, "…");
 	if (r == 0)
@@ -241,49 +183,43 @@ static const char *colour_of(const char *status)
 	static const struct {
 		const char *status, *colour;
 	} table[] = {
-		{ "success", "\033[32m" },   { "running", "\033[36m" }, { "queued", "\033[36m" },
-		{ "cancelled", "\033[33m" }, { "timeout", "\033[33m" }, { "limit", "\033[33m" },
+		{ "success", STYLE_GREEN },  { "running", STYLE_CYAN },
+		{ "queued", STYLE_CYAN },    { "cancelled", STYLE_YELLOW },
+		{ "timeout", STYLE_YELLOW }, { "limit", STYLE_YELLOW },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(table); i++)
 		if (strcmp(table[i].status, status) == 0)
 			return table[i].colour;
-	return "\033[31m";
+	return STYLE_RED;
 }
 
-static int print_cell(const struct table *t, size_t column, const char *text, const char *colour,
+static int print_cell(const struct table *t, size_t column, const char *text, const char *style,
 		      struct buf *out)
 {
-	const char *end = *colour ? "\033[0m" : "";
+	const char *end = *style ? STYLE_END : "";
 	int pad = (int)(t->widths[column] - width_of(text));
 	bool last = column + 1 == t->n_columns;
 
 	if (t->columns[column].right)
-		return buf_printf(out, "%*s%s%s%s%s", pad, "", colour, text, end,
+		return buf_printf(out, "%*s%s%s%s%s", pad, "", style, text, end,
 				  last ? "\n" : "  ");
-	return buf_printf(out, "%s%s%s%*s%s", colour, text, end, last ? 0 : pad, "",
+	return buf_printf(out, "%s%s%s%*s%s", style, text, end, last ? 0 : pad, "",
 			  last ? "\n" : "  ");
 }
 
-int table_print(const struct table *t, bool colour, struct buf *out)
+int table_print(const struct table *t, struct buf *out)
 {
 	const char *cell = t->cells.data;
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < t->n_columns; i++)
-		r = print_cell(t, i, t->columns[i].title, colour ? "\033[1m" : "", out);
+		r = print_cell(t, i, t->columns[i].title, STYLE_BOLD, out);
 	for (size_t i = 0; r == 0 && i < t->n_cells; i++) {
-		bool status = colour && t->columns[i % t->n_columns].status;
+		bool status = t->columns[i % t->n_columns].status;
 
 		r = print_cell(t, i % t->n_columns, cell, status ? colour_of(cell) : "", out);
 		cell += strlen(cell) + 1;
 	}
 	return r;
-}
-
-bool text_colour(void)
-{
-	const char *no_colour = getenv("NO_COLOR");
-
-	return isatty(STDOUT_FILENO) && !(no_colour && *no_colour);
 }

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Text of programs and other callers for a terminal, and tables of it. Escaped text cannot move the cursor, set
- * a title or reverse the direction of writing.
- */
+/* Ages, sizes and tables for people. */
 #pragma once
 
 #include "base/buf.h"
@@ -10,12 +7,17 @@
 #include <jansson.h>
 #include <stdbool.h>
 
-enum text_lines {
-	TEXT_ONE_LINE, /* line breaks and tabs are escaped too */
-	TEXT_LINES,    /* line breaks and tabs stay */
-};
-/* Control characters and bytes that are not UTF-8 become \xNN, marks of direction \uNNNN. */
-int text_escape(struct buf *out, const char *data, size_t n, enum text_lines lines) _must_check_;
+/*
+ * Marks in a text that print_text() (cli/printer.h) turns into sequences for a terminal. They are bytes that UTF-8 does not have, so no
+ * foreign text contains them.
+ */
+#define STYLE_BOLD	 "\xf8"
+#define STYLE_RED	 "\xf9"
+#define STYLE_GREEN	 "\xfa"
+#define STYLE_YELLOW	 "\xfb"
+#define STYLE_CYAN	 "\xfc"
+#define STYLE_END	 "\xfd"
+#define STYLE_CLEAR_LINE "\xfe"
 
 /* "12s", "5m", "3h", "2d" since a time in UTC, "2026-11-15T10:00:00.123Z"; "-" if utc is no time. */
 void text_age(const char *utc, char *ret, size_t size);
@@ -51,6 +53,5 @@ void table_done(struct table *t);
 #define _cleanup_table_ _cleanup_(table_done)
 /* The next cell, row by row. NULL and "" are shown as "-". */
 int table_add(struct table *t, const char *text) _must_check_;
-int table_print(const struct table *t, bool colour, struct buf *out) _must_check_;
-/* Whether standard output is to be coloured. */
-bool text_colour(void);
+/* Titles are bold, and a status has its colour: marks. */
+int table_print(const struct table *t, struct buf *out) _must_check_;

@@ -22,7 +22,7 @@ from resident import wait_until
 
 quick = pytest.mark.quick
 CONTROL = "\x1b]0;owned\x07\x1b[31m\u009b\u202e"
-ID = "ex_aaaaaaaaaaaaaaaaaaaaaaaaaa"
+ID, SESSION = "ex_aaaaaaaaaaaaaaaaaaaaaaaaaa", "se_aaaaaaaaaaaaaaaaaaaaaaaaaa"
 RESULT = {"id": ID, "language": "python", "status": "success", "success": True, "exit_code": 0, "signal": None,
           "cause": {"kind": "exit", "detail": "exited with 0"}, "stdout": "hi\n", "stderr": "", "stdout_bytes": 3,
           "stderr_bytes": 0, "duration": 0.0021, "cpu_time": 0.0009, "memory_peak": 9437184, "labels": {}, "files": [],
@@ -223,6 +223,25 @@ def test_show_and_output_cannot_drive_a_terminal(fake):
     shown = on_terminal(fake.atoll, ["debug", ID])
     assert shown.startswith(b"\x1b[31mthe program") and b"\x1b]" not in shown
     assert b"\x1b" not in on_terminal(fake.atoll.variant(env={"NO_COLOR": "1"}), ["debug", ID])
+
+
+def test_a_session_cannot_drive_a_terminal(fake):
+    """What it printed before, a repr and rich text are escaped; live output is the program's own, as in `atoll run`."""
+    fake.table["GET", f"/v1/sessions/{SESSION}/logs"] = {"id": SESSION, "stdout": f"out\n{CONTROL}\n", "stderr": f"err\n{CONTROL}\n", "truncated": False}
+    done = fake.atoll.run(["session", "logs", SESSION])
+    assert done.returncode == 0 and done.out.startswith("out\n\\x1b]0;owned") and done.err.startswith("err\n\\x1b]0;owned"), done
+    assert safe(done.out) and safe(done.err), done
+    done = fake.atoll.run(["session", "logs", SESSION, "--json"])
+    assert safe(done.out) and json.loads(done.stdout)["stdout"] == f"out\n{CONTROL}\n", done
+    for more in ({"value_repr": CONTROL}, {"value": [CONTROL]}):
+        fake.table["POST", f"/v1/sessions/{SESSION}/execute"] = lambda handler, more=more: handler.events(
+            start_event(), {"event": "stdout", "seq": 2, "offset": 0, "data": f"{CONTROL}\n"},
+            {"event": "output", "seq": 3, "data": {"data": {"text/plain": f"rich {CONTROL}"}}},
+            {"event": "output", "seq": 4, "data": {"data": {f"a/{CONTROL}": ""}}}, result_event(**more))
+        done = fake.atoll.run(["session", "exec", SESSION, "-c", "x"])
+        live, rest = done.out.split("\n", 1)
+        assert done.returncode == 0 and live == CONTROL and safe(rest) and rest.count("owned") == 3 and "rich \\x1b]0" in rest, done
+    assert json.loads(rest.splitlines()[-1]) == [CONTROL]
 
 
 def on_terminal(atoll, words):
@@ -473,12 +492,24 @@ def test_refusals_are_final(fake, status, code, exit_code, result_status):
     assert result["cause"]["detail"] == "limits.memory: no" and result["stdout"] == "" and len(result["id"]) == 29
 
 
+def at_default_place(atoll, work):
+    """A command line that finds the made-up server where daemons are, and not by name."""
+    (work / "run" / "atoll").mkdir(parents=True)
+    (work / "run" / "atoll" / "atoll.sock").symlink_to(work / "f.sock")
+    return atoll.variant(env={"ATOLL_URL": None, "XDG_RUNTIME_DIR": str(work / "run")})
+
+
+@pytest.mark.modes("rootless")  # the default place of root is the machine's
 @pytest.mark.parametrize("status", [413, 421, 429, 503])
-def test_unwilling_daemon(fake, status):
+def test_unwilling_daemon(fake, atoll, work, status):
+    """A daemon at the default place that takes no more is passed by, with a note; one that was named is not."""
     fake.table["POST", "/v1/execute"] = (status, {"code": "x", "detail": "x"})
-    done = fake.atoll.run(["run", "-l", "bash", "-c", "read x; echo $x here"], input="ran")
-    assert (done.returncode, done.out, done.err) == (0, "ran here\n", ""), done
-    assert len(fake.seen) == 1
+    words = ["run", "-l", "bash", "-c", "read x; echo $x here"]
+    done = fake.atoll.run(words, input="ran")
+    assert (done.returncode, done.out, done.err) == (125, "", "atoll: x\n"), done
+    done = at_default_place(atoll, work).run(words, input="ran")
+    assert (done.returncode, done.out, done.err) == (0, "ran here\n", "atoll: the program runs without the daemon: x\n"), done
+    assert len(fake.seen) == 2
 
 
 def test_daemon_that_dies_is_not_run_around(fake):
@@ -528,17 +559,19 @@ def test_what_stays_here(fake, work, words):
     assert done.returncode == 0 and done.out.split() == ["here"] and not fake.seen, done
 
 
-def test_unwilling_daemon_costs_no_input(fake):
+@pytest.mark.modes("rootless")  # the default place of root is the machine's
+def test_unwilling_daemon_costs_no_input(fake, atoll, work):
     """What was read of an endless input before the daemon said no is not lost."""
     fake.table["POST", "/v1/execute"] = (503, {"code": "draining", "detail": "Later."})
-    popen = fake.atoll.popen(["run", "-l", "bash", "-c", "cat"])
+    usual = at_default_place(atoll, work)
+    popen = usual.popen(["run", "--quiet", "-l", "bash", "-c", "cat"])
     popen.stdin.write(b"first ")
     popen.stdin.flush()
     wait_until(lambda: fake.seen, why="it waits for the end of its input")
     out, err = popen.communicate(b"second", timeout=25)
     assert (out, err, popen.returncode) == (b"first second", b"", 0) and "interactive" in fake.seen[0][1]
     big = os.urandom(3 << 20)
-    done = fake.atoll.run(["run", "-l", "bash", "-c", "cat"], input=big)
+    done = usual.run(["run", "-l", "bash", "-c", "cat"], input=big)
     assert done.stdout == big and len(fake.seen) == 2
 
 
@@ -604,8 +637,8 @@ def test_conversation_with_nonsense(fake, frames, exit_code, out, said):
 
 
 def test_no_daemon_costs_nothing(atoll, work):
-    for url in (work / "none.sock", work, "off"):
-        done = atoll.run(["run", "-l", "bash", "-c", "echo here"], env={"ATOLL_URL": str(url)})
+    for env in ({"ATOLL_URL": "off"}, {"ATOLL_URL": None, "ATOLL_SOCKET": "off"}, {"ATOLL_URL": None, "XDG_RUNTIME_DIR": str(work)}):
+        done = atoll.run(["run", "-l", "bash", "-c", "echo here"], env=env)
         assert (done.returncode, done.out, done.err) == (0, "here\n", ""), done
     done = atoll.run(["run", "-l", "bash", "-c", "echo here"], env={"ATOLL_URL": "gopher://x"})
     assert done.returncode == 125 and "is no daemon's address" in done.err, done

@@ -135,6 +135,38 @@ def test_socket_by_its_variable(daemon, atoll):
     assert done.returncode == 125 and "ATOLL_URL" in done.err, done
 
 
+@pytest.mark.modes("rootless")  # the default place of root is the machine's
+def test_a_daemon_that_was_named_has_no_substitute(daemon, atoll, work):
+    """No daemon at a place that the user named is an error; at the default place, the program runs without one, and a note says so."""
+    words = ["run", "-l", "bash", "-c", "echo ran"]
+    gone = work / "gone.sock"
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(gone))  # a socket that its owner left behind
+    os.chmod(gone, 0o777)
+    for options, env in (([], {"ATOLL_URL": str(gone)}), ([], {"ATOLL_URL": "http://127.0.0.1:1"}), ([], {"ATOLL_URL": str(work / "no.sock")}),
+                         ([], {"ATOLL_URL": "", "ATOLL_SOCKET": str(gone)}), (["--url", gone], {}), ([f"--url={gone}"], {"ATOLL_URL": str(daemon.socket)})):
+        cli = atoll.variant(env=env)
+        done = cli.run([*words, *options])
+        assert done.returncode == 125 and done.stdout == b"" and done.err.count("\n") == 1, done
+        assert "no daemon answers at" in done.err and "`atoll serve`" in done.err and "--no-daemon" in done.err, done
+        done = cli.run([*words, *options, "--json"])
+        assert done.returncode == 125 and done.json()["status"] == "internal_error", done
+        assert cli.run([*words, *options, "--no-daemon"]).stdout == b"ran\n"
+    done = atoll.run([*words, "--json", "--url", daemon.socket], env={"ATOLL_URL": str(gone)})
+    assert done.returncode == 0 and done.json()["via"] == "daemon", done
+    place = work / "run" / "atoll"
+    place.mkdir(parents=True)
+    usual = atoll.variant(env={"ATOLL_URL": None, "ATOLL_SOCKET": None, "XDG_RUNTIME_DIR": str(work / "run")})
+    done = usual.run([*words, "--json"])
+    assert done.json()["via"] == "direct" and done.stderr == b"", done
+    gone.rename(place / "atoll.sock")
+    work.chmod(0o755)
+    done = usual.run([*words, "--json"])
+    assert done.returncode == 0 and done.json()["via"] == "direct", done
+    assert done.err.startswith(f"atoll: the program runs without the daemon: no daemon answers at {place}") and done.err.count("\n") == 1, done
+    assert usual.run([*words, "--quiet"]).stderr == b""
+
+
 def test_the_socket_takes_any_host(daemon):
     """No browser reaches it, so the name that a client's library makes up means nothing; a browser's headers still do."""
     def ask(fields):

@@ -247,7 +247,7 @@ def test_messages_are_the_same(kits, language):
 def test_kit_is_used_and_shown_by_explain(kits):
     for language, word in (("shellc", 'WITH=yes'), *([("cpp", "-I/kit")] if kits.atoll.mode == "root" else [])):
         done = kits.atoll.run(["run", "--explain", "-l", language, "-c", "int main() {}"], env=kits.env)
-        assert re.search(rf'show +"{re.escape(str(kits.place))}/[0-9a-f]{{40}}.* → /kit', done.out), done
+        assert re.search(rf'show +"{re.escape(str(kits.place))}/[0-9a-f]{{40}}.* → "/kit"', done.out), done
         assert word in done.out, done
     assert kits.run("shellc", LEAVE)["stdout"] == "yes\n"
     assert kits.run("shellc", LEAVE, kit=False)["stdout"] == "no\n"

@@ -277,8 +277,13 @@ def test_default_sockets(daemon, monkeypatch, tmp_path):
     assert Client().run("print(1)").ok
     monkeypatch.setenv("ATOLL_SOCKET", str(daemon.socket))
     assert Client().url == "unix:%s" % daemon.socket
-    monkeypatch.setenv("ATOLL_SOCKET", "off")
-    assert _address.find_address() is None
+    # What is named has no substitute: no private daemon, although this package could start one.
+    for name, named in (("ATOLL_SOCKET", str(tmp_path / "nothing")), ("ATOLL_URL", "http://127.0.0.1:1")):
+        monkeypatch.setenv(name, named)
+        with pytest.raises(package.ConnectionFailed, match="no daemon answers at"):
+            Client().run("print(1)")
+        monkeypatch.setenv(name, "off")
+        assert _address.find_address() is None
 
 
 def test_no_program():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""O01–O08 of notes/security.md §3.6: nothing that is said inside can change what is reported."""
+"""O01–O08: nothing that is said inside can change what is reported."""
 import json
 import time
 
@@ -55,6 +55,32 @@ def test_O03_escapes_do_not_reach_a_terminal_through_us(box):
     assert b"\x1b" not in done.stderr
     done = box.run(["run", "-l", "bash", "--file", "../\x1b[2J=/etc/passwd", "-c", ":"])
     assert b"\x1b" not in done.stderr
+
+
+def test_O03_nor_do_they_through_a_value_a_verdict_or_a_plan(box, work):
+    """Escape sequences, C1 controls and marks of direction, in each text of a program's that `atoll run` prints by itself."""
+    hostile = "\x1b]0;evil\x07\x9b31m\u202eexe"
+
+    def is_safe(done):
+        return all(c == "\n" or c.isprintable() for c in done.out + done.err) and not done.returncode
+
+    done = box.run(["run", "--eval", "-l", "python", "-c", f"[{hostile!a}]"])
+    assert is_safe(done) and json.loads(done.stdout) == [hostile], done
+    done = box.run(["run", "--invoke", "A.f", "-l", "python", "-c", f"class A:\n def f(self): return {hostile!a}"])
+    assert is_safe(done) and json.loads(done.stdout) == hostile, done
+    done = box.run(["run", "--json", "-l", "python", "-c", f"print({hostile!a})"])
+    assert is_safe(done) and done.json()["stdout"] == hostile + "\n", done
+    said = f"print({hostile!a} + chr(11) + 'test 2: passed')\n"
+    (work / "tests.json").write_text(json.dumps([{"stdin": "", "expected": "1", "checker": {"language": "python", "code": said}}]))
+    done = box.run(["run", "-l", "bash", "--tests", work / "tests.json", "-c", "echo 1"])
+    assert is_safe(done) and done.out.startswith("test 1: passed: \\x1b]0;evil") and done.out.count("\n") == 2, done
+    (work / "x").write_text("x")
+    names = (f"a{hostile}", "b\" 0644\n  mount       \"here\" → \"there", "c → d optional")
+    files = [word for name in names for word in ("--file", f"{name}={work}/x")]
+    done = box.run(["run", "--explain", *files, "-l", "bash", "-c", ":"])
+    rows = [line for line in done.out.splitlines() if line.startswith("  file ")]
+    assert is_safe(done) and len(rows) == 4 and "  mount  " not in done.out.replace(rows[2], ""), done
+    assert '→ "/sandbox/c → d optional" 0' in done.out and r'\x22 0644\x0a  mount' in rows[2], done
 
 
 @pytest.mark.parametrize("total", [1023, 1024, 1025])

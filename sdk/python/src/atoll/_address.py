@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where the daemon listens, and the token it wants.
 
-Order: an explicit URL, ``ATOLL_URL``, the socket of the user's own daemon, the socket of the machine's daemon; ``ATOLL_SOCKET`` stands
-for both sockets. The first that is set, or whose socket exists, is the address; None means that no daemon is known.
+Order: an explicit URL, ``ATOLL_URL``, ``ATOLL_SOCKET``, the socket of the user's own daemon, the socket of the machine's daemon. One that
+is set is the address, also when no daemon answers there: nothing takes the place of a daemon that was named. Of the last two, the first
+that exists is. None means that no daemon is known, or, with ``off``, that none is to be looked for.
 """
 from __future__ import annotations
 
@@ -52,9 +53,6 @@ def parse_address(text: str) -> Address:
 
 def default_sockets() -> List[str]:
     """The sockets of daemons that were started without ``--socket``, the user's own first: where the daemon and the command line look."""
-    named = os.environ.get("ATOLL_SOCKET")
-    if named:
-        return [] if named == "off" else [named]
     state = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
     place = os.environ.get("XDG_RUNTIME_DIR") or state
     return [os.path.join(place, "atoll", "atoll.sock"), SYSTEM_SOCKET]
@@ -64,7 +62,10 @@ def find_address(url: Optional[str] = None) -> Optional[Address]:
     """The address to ask, or None when no daemon is known."""
     text = url or os.environ.get("ATOLL_URL")
     if text:
-        return parse_address(text)
+        return None if text == "off" else parse_address(text)
+    named = os.environ.get("ATOLL_SOCKET")
+    if named:
+        return None if named == "off" else Address(named, "", 0)
     for path in default_sockets():
         if os.access(path, os.W_OK):
             return Address(path, "", 0)

@@ -1,0 +1,45 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Text of programs reaches a terminal escaped: commands write through src/cli/printer.c and nothing else.
+
+print_out(), print_text() and print_json() escape what they write. A call that writes by itself, and print_raw(), which changes
+nothing, stand only in the files below, each for the reason beside it.
+"""
+
+import re
+
+import lint
+
+FOLDERS = ("src/cli", "src/remote")
+
+WRITES = re.compile(
+    r"(?<![\w.>])(write|writev|pwrite|fd_write_all|printf|vprintf|fprintf|vfprintf|dprintf|vdprintf|puts|fputs|putchar|fputc|putc"
+    r"|fwrite|perror|psignal|sendfile|splice|print_raw)\s*\("
+)
+
+OWN = {
+    "src/cli/printer.c": "it is the way",
+    "src/cli/cmd-run.c": "run_output(): the program's own output, live",
+    "src/cli/remote-events.c": "remote_output_plain(): the program's own output, live",
+    "src/cli/repl.c": "the session's output, live, and the screen of the line editor",
+    "src/cli/cmd-history.c": "`history output` into a file or with --raw",
+    "src/cli/cmd-history-show.c": "`history show --code` into a file",
+    "src/cli/cmd-session-files.c": "`session get`: the bytes of a file",
+    "src/cli/cmd-mcp.c": "messages of a protocol",
+    "src/cli/cmd-pool.c": "a byte that says that the pool is ready",
+    "src/cli/config-file.c": "a file of another program",
+    "src/cli/run-remote.c": "a text of its own, in a signal handler",
+}
+
+
+def check(root):
+    for path in lint.files(root, *FOLDERS, suffixes=(".c",)):
+        if path.name.startswith(("test-", "fuzz-")) or path.relative_to(root).as_posix() in OWN:
+            continue
+        code = lint.blank(path.read_text())
+        for match in WRITES.finditer(code):
+            yield path, lint.line_of(code, match.start()), f"{match.group(1)}() does not escape: use print_out() or print_text() of cli/printer.h"
+
+
+if __name__ == "__main__":
+    lint.main(check)
