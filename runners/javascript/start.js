@@ -17,7 +17,8 @@
 // Known to differ from a cold run: performance.now(), performance.timeOrigin and process.uptime() count from the start of
 // the process; async ids (the program's own is 0 instead of 1); which number a file gets that is opened after something
 // was printed; process.stderr.bytesWritten; the line in node:events when the only 'exit' listener throws; process.emit is
-// inherited from process's own prototype; a worker whose file is a symbolic link is not resolved; process.moduleLoadList.
+// inherited from process's own prototype; a worker whose file is a symbolic link is not resolved; module 'os' in a worker
+// answers without the prelude; the trace of a package.json that is no JSON; process.moduleLoadList.
 //
 // Tried and left out: a startup snapshot (starts 4 ms later than without), --single-threaded, --no-opt and
 // --v8-pool-size=0 (little gain, other behaviour), --always-sparkplug while warming up (slower by a tenth).
@@ -29,6 +30,7 @@ const path = require('path');
 const vm = require('vm');
 
 const CONTROL = 100;
+const PRELUDE = '/sys/atoll/prelude';
 const ENTRY = 'internal/main/run_main_module';
 
 // Functions that the end of the process needs, saved before a program can replace them.
@@ -294,6 +296,8 @@ function ready() {
 	setFlags('--sparkplug');
 }
 
+require(PRELUDE);
+process.execArgv.unshift('-r', PRELUDE);
 const order = Buffer.alloc(1);
 fs.readSync(CONTROL, order, 0, 1, null);
 watchExit();

@@ -42,6 +42,7 @@ int flow_plan(const struct sandbox_spec *in, struct plan *ret, struct error *err
 		.build_scratch = in->build_scratch,
 		.warm = in->warm,
 		.kit = in->kit,
+		.prelude = in->prelude,
 		.place = random_place(in->decision->facts),
 	};
 

@@ -61,6 +61,23 @@ static int describe_language(struct run *run, struct sandbox_spec *in, struct er
 	return 0;
 }
 
+static int describe_prelude(struct run *run, struct sandbox_spec *in, struct error *err)
+{
+	const char *name = run->language ? run->language->prelude : NULL;
+	struct word_context c = flow_words(run, SANDBOX_BUILD, &run->decision.limits);
+	struct span text;
+	int r;
+
+	if (!name)
+		return 0;
+	r = registry_runner(run->atoll->registry, name, &text);
+	if (r < 0)
+		return error_set(err, ERROR_INTERNAL, -r, "runners/%s cannot be read: %s", name,
+				 strerror(-r));
+	in->prelude = flow_expand(&run->memory, text.data, &c);
+	return in->prelude ? 0 : error_oom(err);
+}
+
 int flow_describe(struct run *run, struct sandbox_spec *ret, struct error *err)
 {
 	struct sandbox_spec in = {
@@ -87,6 +104,8 @@ int flow_describe(struct run *run, struct sandbox_spec *ret, struct error *err)
 		r = flow_describe_invoke(run, &in, err);
 	else
 		r = describe_language(run, &in, err);
+	if (r >= 0)
+		r = describe_prelude(run, &in, err);
 	if (r >= 0)
 		*ret = in;
 	return r;

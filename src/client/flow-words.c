@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Turns words of a language file into words of a program. A word may hold {source}, {source_dir}, {work}, {build}, {class},
- * {stem}, {memory_mb}, {stack_kb} and {cpus}; words of a `warm` section also their runner's placeholders, and variables of
- * a zygote {usual}. Any other brace stands for itself. A word that begins with {unless TEXT} is left out if the caller's options for the
+ * {stem}, {prelude}, {memory_mb}, {memory_80_mb}, {memory_90_mb}, {stack_kb} and {cpus}; words of a `warm` section also their runner's
+ * placeholders, and variables of a zygote {usual}. Any other brace stands for itself. A word that begins with {unless TEXT} is left out if the caller's options for the
  * runtime hold that text; {unless TEXT|TEXT}: one of them.
  */
 #include "client/run.h"
@@ -44,10 +44,12 @@ static void stem_of(const char *path, char ret[STEM_MAX])
 	ret[n] = '\0';
 }
 
-const char *flow_expand(struct arena *memory, const char *word, const struct word_context *c)
+const char *flow_expand(struct arena *arena, const char *word, const struct word_context *c)
 {
-	char memory_mb[NUMBER_MAX], stack_kb[NUMBER_MAX], cpus[NUMBER_MAX], stem[STEM_MAX],
-		source_dir[PATH_MAX];
+	/* Parts of the memory, for runtimes that are told how far their heap may grow. */
+	static const int percents[] = { 100, 80, 90 };
+	char memory[ARRAY_SIZE(percents)][NUMBER_MAX], stack_kb[NUMBER_MAX], cpus[NUMBER_MAX],
+		stem[STEM_MAX], source_dir[PATH_MAX];
 	const struct placeholder table[] = {
 		{ "{source}", c->source },
 		{ "{source_dir}", source_dir },
@@ -55,7 +57,10 @@ const char *flow_expand(struct arena *memory, const char *word, const struct wor
 		{ "{build}", c->build },
 		{ "{class}", c->class_name },
 		{ "{stem}", stem },
-		{ "{memory_mb}", memory_mb },
+		{ "{prelude}", SANDBOX_PRELUDE },
+		{ "{memory_mb}", memory[0] },
+		{ "{memory_80_mb}", memory[1] },
+		{ "{memory_90_mb}", memory[2] },
 		{ "{stack_kb}", stack_kb },
 		{ "{cpus}", cpus },
 		{ "{runner}", c->runner },
@@ -72,12 +77,12 @@ const char *flow_expand(struct arena *memory, const char *word, const struct wor
 	(void)snprintf(source_dir, sizeof(source_dir), "%.*s",
 		       (int)(strrchr(c->source, '/') ? strrchr(c->source, '/') - c->source : 0),
 		       c->source);
-	(void)snprintf(memory_mb, sizeof(memory_mb), "%" PRId64,
-		       (int64_t)MAX(c->limits->memory_bytes / MiB, 1));
+	for (size_t i = 0; i < ARRAY_SIZE(percents); i++)
+		(void)snprintf(memory[i], sizeof(memory[i]), "%" PRId64,
+			       (int64_t)MAX(c->limits->memory_bytes / MiB * percents[i] / 100, 1));
 	(void)snprintf(stack_kb, sizeof(stack_kb), "%" PRId64,
 		       (int64_t)(MIN(c->limits->stack_bytes, STACK_BYTES_MAX) / KiB));
-	/* Whole processors, at least one: thread pools are sized by it. */
-	(void)snprintf(cpus, sizeof(cpus), "%" PRId64, (c->limits->cpus_milli + 999) / 1000);
+	(void)snprintf(cpus, sizeof(cpus), "%" PRId64, plan_cpus(c->limits));
 	buf_init(&out, WORD_MAX);
 	while (*word) {
 		const struct placeholder *p = *word == '{' ? match(table, word) : NULL;
@@ -87,7 +92,7 @@ const char *flow_expand(struct arena *memory, const char *word, const struct wor
 			return NULL;
 		word += p ? strlen(p->name) : 1;
 	}
-	return arena_strndup(memory, out.data ? out.data : "", out.len);
+	return arena_strndup(arena, out.data ? out.data : "", out.len);
 }
 
 struct word_context flow_words(struct run *run, const char *build, const struct limits *limits)

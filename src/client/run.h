@@ -180,6 +180,7 @@ struct sandbox_spec {
 	bool build_scratch;	      /* SANDBOX_BUILD can be filled in a finished sandbox */
 	const struct plan_warm *warm; /* how its one stage can be warm, or NULL */
 	const char *kit;	      /* host directory shown as SANDBOX_KIT, or NULL */
+	const char *prelude;	      /* text of SANDBOX_PRELUDE, or NULL */
 	int (*take_file)(struct run *run,
 			 const struct run_file *file); /* NULL: files are not wanted */
 };

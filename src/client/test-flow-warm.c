@@ -247,11 +247,12 @@ static void test_table(void **state _unused_)
 	check_words(table.runtimes[0].argv, argv);
 	check_words(table.runtimes[0].env,
 		    "PATH=/usr/local/bin:/usr/bin:/bin USER=sandbox LOGNAME=sandbox "
-		    "LC_CTYPE=C.UTF-8 TMPDIR=/tmp ATOLL_TEXT=/sandbox/main.forked A=1 HOME=/h "
+		    "LC_CTYPE=C.UTF-8 TMPDIR=/tmp GOMAXPROCS=1 RAYON_NUM_THREADS=1 "
+		    "ATOLL_TEXT=/sandbox/main.forked A=1 HOME=/h "
 		    "OPENBLAS_NUM_THREADS=1 "
 		    "MKL_NUM_THREADS=1 NUMEXPR_NUM_THREADS=1 B=PATH=/usr/local/bin:/usr/bin:/bin\n"
-		    "USER=sandbox\nLOGNAME=sandbox\nLC_CTYPE=C.UTF-8\nTMPDIR=/tmp\nA=1\nHOME=/"
-		    "h "
+		    "USER=sandbox\nLOGNAME=sandbox\nLC_CTYPE=C.UTF-8\nTMPDIR=/tmp\n"
+		    "OMP_NUM_THREADS=1\nGOMAXPROCS=1\nRAYON_NUM_THREADS=1\nA=1\nHOME=/h "
 		    "OMP_NUM_THREADS=1");
 	arena_done(&memory);
 	assert_int_equal(

@@ -11,6 +11,9 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Beside the product of a compiler. */
+#define PRELUDE_FILE ".atoll-prelude"
+
 static bool is_name_byte(char c)
 {
 	return isalnum((unsigned char)c) || strchr("._-", c);
@@ -61,6 +64,11 @@ static void choose_places(struct plan_builder *b, const struct plan_input *in)
 	}
 	if (in->kit)
 		b->place_paths[n++] = (struct place_path){ SANDBOX_KIT, in->kit };
+	if (in->prelude) {
+		(void)snprintf(b->prelude, sizeof(b->prelude), "%s/" PRELUDE_FILE,
+			       b->place_text[PLACE_BUILD]);
+		b->place_paths[n++] = (struct place_path){ SANDBOX_PRELUDE, b->prelude };
+	}
 	b->place_paths[n] = (struct place_path){ 0 };
 	b->places = b->place_paths;
 }
@@ -141,6 +149,9 @@ void build_minimal(struct plan_builder *b, const struct plan_input *in)
 			      .value2 = d->limits.files },
 		 (struct op_args){ 0 });
 	add_files(b, in);
+	if (in->prelude)
+		build_op(b, (struct op){ .kind = OP_FILE, .mode = 0644 },
+			 (struct op_args){ .a = in->prelude, .b = b->prelude });
 	/* Its init has another user. No file system keeps the bound of all files, so none of them may exceed it. */
 	build_rlimits(b, d, d->limits.pids, MIN(d->limits.file_size_bytes, d->limits.disk_bytes));
 	add_host(b, in);

@@ -9,7 +9,7 @@ struct place_path {
 	const char *from; /* NULL: the end of a list */
 	const char *to;
 };
-enum { PLACE_PATHS_MAX = _PLACE_DIR_MAX + 2 }; /* the directories of a place, the kit, the end */
+enum { PLACE_PATHS_MAX = _PLACE_DIR_MAX + 3 }; /* directories of a place, kit, prelude, the end */
 
 /* Remembers the first failure, so that a list of adds needs no checks. */
 struct plan_builder {
@@ -18,6 +18,7 @@ struct plan_builder {
 	const struct place_path *places; /* NULL: words name the paths of sandboxes */
 	struct place_path place_paths[PLACE_PATHS_MAX];
 	char place_text[_PLACE_DIR_MAX][64];
+	char prelude[96]; /* the path of the prelude in the place */
 };
 
 void build_op(struct plan_builder *b, struct op op, struct op_args args);

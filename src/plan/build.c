@@ -11,6 +11,7 @@
 #include "plan/relay-book.h"
 #include "plan/wire.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -137,6 +138,35 @@ static struct op root_op(const struct plan_input *in)
 	};
 }
 
+int64_t plan_cpus(const struct limits *limits)
+{
+	return MAX((limits->cpus_milli + 999) / 1000, 1);
+}
+
+/*
+ * The processors that the program may use, where libc and others look for them (sysconf, std::thread, os.cpu_count()). The
+ * files are the root's own, because a mount of sysfs would show the host's devices.
+ */
+static void add_machine(struct plan_builder *b, const struct plan_input *in)
+{
+	static const char *const lists[] = { "online", "possible", "present" };
+	const char *dir = SANDBOX_SYS "/devices/system/cpu";
+	const int64_t cpus = plan_cpus(&in->decision->limits);
+	char text[32], path[64];
+
+	(void)snprintf(text, sizeof(text), cpus > 1 ? "0-%" PRId64 "\n" : "0\n", cpus - 1);
+	for (size_t i = 0; i < ARRAY_SIZE(lists); i++) {
+		(void)snprintf(path, sizeof(path), "%s/%s", dir, lists[i]);
+		if (i == 0)
+			build_parents(b, path, 1);
+		add_text(b, path, text);
+	}
+	if (in->prelude) {
+		build_parents(b, SANDBOX_PRELUDE, sizeof(SANDBOX_SYS));
+		add_text(b, SANDBOX_PRELUDE, in->prelude);
+	}
+}
+
 static void add_root(struct plan_builder *b, const struct plan_input *in)
 {
 	static const char *const links[] = {
@@ -171,6 +201,7 @@ static void add_root(struct plan_builder *b, const struct plan_input *in)
 		build_op(b, (struct op){ .kind = OP_SHOW, .flags = OP_EXACT },
 			 (struct op_args){ .a = m->source, .b = m->target });
 	}
+	add_machine(b, in);
 	add_dir(b, "/var");
 	build_op(b, (struct op){ .kind = OP_SYMLINK },
 		 (struct op_args){ .a = "/tmp", .b = "/var/tmp" });
@@ -288,6 +319,7 @@ static void add_library_paths(struct plan_builder *b, const struct decision *d)
 		if (!word_list_has(d->policy->etc, *e))
 			build_etc_access(b, *e);
 	build_landlock(b, SANDBOX_WORK, ACCESS_READ, true);
+	build_landlock(b, SANDBOX_SYS, ACCESS_READ, true);
 	build_landlock(b, "/dev", ACCESS_DEVICE, true);
 }
 
@@ -393,6 +425,10 @@ const char *const plan_base_env[] = {
 	/* Not LANG: only this category differs from C, and each category costs a file at start-up. */
 	"LC_CTYPE=C.UTF-8",
 	"TMPDIR=/tmp",
+	/* Processors, for `nproc`, OpenMP and libraries that follow it; for programs of Go; for Rust's usual pool of threads. */
+	"OMP_NUM_THREADS=" PLAN_CPUS,
+	"GOMAXPROCS=" PLAN_CPUS,
+	"RAYON_NUM_THREADS=" PLAN_CPUS,
 	NULL,
 };
 
@@ -419,11 +455,20 @@ static void add_placed_word(struct plan_builder *b, enum op_kind kind, const cha
 }
 
 /* The base environment and the words on top of it; of each variable only the last word. */
-static void add_env(struct plan_builder *b, enum op_kind kind, const char *const *env)
+static void add_env(struct plan_builder *b, enum op_kind kind, const char *const *env,
+		    const struct limits *limits)
 {
-	for (const char *const *e = plan_base_env; *e; e++)
-		if (!env_is_replaced(*e, env))
-			add_placed_word(b, kind, *e);
+	for (const char *const *e = plan_base_env; *e; e++) {
+		const char *mark = strstr(*e, PLAN_CPUS);
+		char word[64];
+
+		if (env_is_replaced(*e, env))
+			continue;
+		if (mark)
+			(void)snprintf(word, sizeof(word), "%.*s%" PRId64, (int)(mark - *e), *e,
+				       plan_cpus(limits));
+		add_placed_word(b, kind, mark ? word : *e);
+	}
 	for (const char *const *e = env; e && *e; e++)
 		if (!env_is_replaced(*e, e + 1))
 			add_placed_word(b, kind, *e);
@@ -447,7 +492,8 @@ static void add_bytes(struct plan_builder *b, enum op_kind kind, const struct sp
 					   .a_len = bytes->len });
 }
 
-static void add_warm(struct plan_builder *b, const struct plan_warm *warm)
+static void add_warm(struct plan_builder *b, const struct plan_warm *warm,
+		     const struct limits *limits)
 {
 	build_op(b, (struct op){ .kind = OP_WARM, .value = warm->kind },
 		 (struct op_args){ .a = warm->name });
@@ -456,7 +502,7 @@ static void add_warm(struct plan_builder *b, const struct plan_warm *warm)
 		return;
 	}
 	add_word_ops(b, OP_WARM_ARG, warm->argv);
-	add_env(b, OP_WARM_ENV, warm->env);
+	add_env(b, OP_WARM_ENV, warm->env, limits);
 	if (warm->file)
 		build_op(b, (struct op){ .kind = OP_WARM_FILE },
 			 (struct op_args){ .a = warm->file });
@@ -482,7 +528,7 @@ static void add_stage(struct plan_builder *b, const struct decision *d,
 	add_word_ops(b, OP_ARG, stage->argv);
 	if (d->tty && !env_is_replaced(term, stage->env))
 		build_op(b, (struct op){ .kind = OP_ENV }, (struct op_args){ .a = term });
-	add_env(b, OP_ENV, stage->env);
+	add_env(b, OP_ENV, stage->env, l);
 	add_bytes(b, OP_STDIN, &stage->stdin_data);
 	for (int i = 0; i < _STAGE_LIMIT_MAX; i++) {
 		if (i == STAGE_WALL_MAX_MS && limits[i] == 0)
@@ -523,7 +569,7 @@ int plan_build(const struct plan_input *in, struct plan *ret, struct error *err)
 			 (struct op_args){ 0 });
 	/* A cell is a sandbox of namespaces. */
 	if (in->warm && !b.places)
-		add_warm(&b, in->warm);
+		add_warm(&b, in->warm, &in->decision->limits);
 	for (size_t i = 0; i < in->n_stages; i++)
 		add_stage(&b, in->decision, &in->stages[i]);
 	if (b.r < 0) {

@@ -9,6 +9,9 @@
 #define SANDBOX_BUILD "/build"
 #define SANDBOX_KIT   "/kit"
 #define SANDBOX_SPACE "/workspace"
+/* What programs are told about the machine. The name of a prelude stays the same, so that words can hold it. */
+#define SANDBOX_SYS	"/sys"
+#define SANDBOX_PRELUDE SANDBOX_SYS "/atoll/prelude"
 
 enum {
 	WALL_EXTENDED = 2
@@ -50,11 +53,17 @@ struct plan_input {
 	/* SANDBOX_BUILD is a scratch directory: it can be filled in a finished sandbox */
 	bool build_scratch;
 	const struct plan_warm *warm; /* or NULL */
-	const char *kit; /* host directory shown as SANDBOX_KIT if it exists, or NULL */
-	uint32_t place;	 /* number of the place, for a plan without namespaces */
+	const char *kit;     /* host directory shown as SANDBOX_KIT if it exists, or NULL */
+	const char *prelude; /* text of SANDBOX_PRELUDE, or NULL */
+	uint32_t place;	     /* number of the place, for a plan without namespaces */
 };
 
+/* Replaced in a variable by the processors that the stage may use. */
+#define PLAN_CPUS "{cpus}"
 /* The variables of every program; NULL-terminated. */
 extern const char *const plan_base_env[];
+
+/* Whole processors, at least one: programs size pools of threads by them. */
+int64_t plan_cpus(const struct limits *limits);
 
 int plan_build(const struct plan_input *in, struct plan *ret, struct error *err) _must_check_;

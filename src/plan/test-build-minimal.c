@@ -8,8 +8,10 @@
 static const char *const usr[] = { "/usr", NULL };
 static const char *const etc[] = { "alternatives", "ld.so.cache", NULL };
 static const char *const language_etc[] = { "java-17-openjdk", NULL };
-static const char *const argv[] = { "/usr/bin/gcc",   "-I/kit",		 "-o",
-				    "/build/program", "/sandbox/main.c", NULL };
+static const char *const argv[] = {
+	"/usr/bin/gcc",	      "-I/kit", "-o", "/build/program", "/sandbox/main.c",
+	"/sys/atoll/prelude", NULL
+};
 static const char *const env[] = { "PYTHONPATH=/workspace:/sandbox", NULL };
 
 struct minimal_sample {
@@ -62,6 +64,7 @@ static void sample_init(struct minimal_sample *s)
 					.collect = true,
 					.warm = &s->warm,
 					.kit = "/var/cache/atoll/kit",
+					.prelude = "load me",
 					.place = 4711 };
 }
 

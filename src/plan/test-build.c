@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Plans as golden text and bytes: a change of a sandbox's content shows as a diff. */
+#include "base/path.h"
 #include "plan/build.h"
 
 #include "plan/filter.h"
@@ -81,6 +82,44 @@ static void test_default(void **state)
 	(void)state;
 	sample_init(&s);
 	check_print(&s, "test/golden/plan-default.txt");
+}
+
+/* Parts of a processor count whole; the prelude lies beside the lists, in a place in its directory for products. */
+static void test_machine(void **state)
+{
+	static const struct {
+		int64_t milli, cpus;
+		const char *list;
+	} rows[] = {
+		{ 10, 1, "0\n" }, { 1000, 1, "0\n" }, { 1001, 2, "0-1\n" }, { 64000, 64, "0-63\n" }
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		_cleanup_(plan_done) struct plan p = { 0 };
+		struct plan_sample s;
+		struct plan_view v;
+		size_t n_lists = 0, n_preludes = 0;
+
+		sample_init(&s);
+		s.decision.limits.cpus_milli = rows[i].milli;
+		s.input.prelude = "load me";
+		assert_int_equal(plan_cpus(&s.decision.limits), rows[i].cpus);
+		assert_int_equal(plan_build(&s.input, &p, NULL), 0);
+		v = plan_as_view(&p);
+		for (uint32_t k = 0; k < v.n_ops; k++) {
+			const struct op *op = &v.ops[k];
+
+			if (op->kind != OP_TEXT)
+				continue;
+			if (path_is_below(op_b(&v, op), SANDBOX_SYS "/devices"))
+				n_lists += strcmp(op_a(&v, op), rows[i].list) == 0;
+			else if (strcmp(op_b(&v, op), SANDBOX_PRELUDE) == 0)
+				n_preludes += strcmp(op_a(&v, op), "load me") == 0;
+		}
+		assert_int_equal(n_lists, 3);
+		assert_int_equal(n_preludes, 1);
+	}
 }
 
 static void test_image_tty_read_only(void **state)
@@ -295,11 +334,17 @@ static void test_path_too_long(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_default),		cmocka_unit_test(test_image_tty_read_only),
-		cmocka_unit_test(test_warm_start),	cmocka_unit_test(test_warm_fork),
-		cmocka_unit_test(test_workspace),	cmocka_unit_test(test_root_steps),
-		cmocka_unit_test(test_build_read_only), cmocka_unit_test(test_wire_bytes),
-		cmocka_unit_test(test_path_too_long),	cmocka_unit_test(test_writable_root),
+		cmocka_unit_test(test_default),
+		cmocka_unit_test(test_machine),
+		cmocka_unit_test(test_image_tty_read_only),
+		cmocka_unit_test(test_warm_start),
+		cmocka_unit_test(test_warm_fork),
+		cmocka_unit_test(test_workspace),
+		cmocka_unit_test(test_root_steps),
+		cmocka_unit_test(test_build_read_only),
+		cmocka_unit_test(test_wire_bytes),
+		cmocka_unit_test(test_path_too_long),
+		cmocka_unit_test(test_writable_root),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -145,6 +145,7 @@ static const struct key_rule language_rules[] = {
 	{ .key = "etc", .read = read_etc, WORDS(etc) },
 	{ .key = "libraries", .read = read_words, WORDS(libraries) },
 	{ .key = "runner", .read = read_text, MEMBER(runner), .max = TEXT_BYTES_MAX },
+	{ .key = "prelude", .read = read_text, MEMBER(prelude), .max = TEXT_BYTES_MAX },
 	{ .key = "session",
 	  .read = read_words,
 	  MEMBER(session),

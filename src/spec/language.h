@@ -85,6 +85,8 @@ struct language {
 	const char *
 		class_pattern; /* key `class`; "java": source name from the public class; or NULL */
 	const char *runner;    /* runners/<file> that implements --invoke, or NULL */
+	/* runners/<file> that the runtime loads ahead of every program, by the word {prelude}; or NULL */
+	const char *prelude;
 	const char **
 		session; /* runners/<file>s that, joined, are the program of a session; empty: none */
 	const char **

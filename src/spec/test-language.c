@@ -60,7 +60,7 @@ static void test_all_keys(void **state _unused_)
 		"compile: [/usr/bin/xc, '{source}']\ncompile_limits: {memory: 1g}\n"
 		"project: x.mod\nproject_compile: [/usr/bin/xc, '{source_dir}']\n"
 		"env: {A: '1', B: b}\netc: [alternatives, x/conf]\nlibraries: [m]\n"
-		"runner: x/invoke.x\n");
+		"runner: x/invoke.x\nprelude: x/prelude.x\n");
 
 	assert_string_equal(lang->title, "X");
 	assert_string_equal(lang->env[0], "A=1");
@@ -77,6 +77,7 @@ static void test_all_keys(void **state _unused_)
 	assert_string_equal(lang->etc[1], "x/conf");
 	assert_string_equal(lang->libraries[0], "m");
 	assert_string_equal(lang->runner, "x/invoke.x");
+	assert_string_equal(lang->prelude, "x/prelude.x");
 	assert_null(language_free(lang));
 
 	lang = language_from(LEAST "env: [A=1]\n");
@@ -84,6 +85,7 @@ static void test_all_keys(void **state _unused_)
 	assert_null(lang->aliases[0]);
 	assert_null(lang->compile_argv[0]);
 	assert_null(lang->runner);
+	assert_null(lang->prelude);
 	assert_null(language_free(lang));
 }
 

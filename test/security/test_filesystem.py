@@ -12,7 +12,7 @@ from probe import NR, probe
 
 MIB = 1 << 20
 SHOWN = {"bin", "sbin", "lib", "lib32", "lib64", "libx32", "usr", "etc", "dev", "proc", "sandbox", "tmp", "build",
-         "var", "opt", ".atoll"}  # the last: what an interpreter runs before programs
+         "var", "sys", "opt", ".atoll"}  # the last: what an interpreter runs before programs
 
 
 def sha(path):
@@ -31,7 +31,7 @@ say({'top': os.listdir('/'), 'etc': etc, 'var': [os.path.join(t, n) for t, d, ns
      'uts': os.uname().nodename})
 """, options=["--output", "16m"])
     assert set(seen["top"]) <= SHOWN, seen["top"]
-    assert not {"home", "root", "run", "boot", "sys", "srv", "mnt", "media", "work"} & set(seen["top"])
+    assert not {"home", "root", "run", "boot", "srv", "mnt", "media", "work"} & set(seen["top"])
     host = socket.gethostname()
     for path, text in seen["etc"].items():
         name = path.rsplit("/", 1)[1]
@@ -249,9 +249,16 @@ say({p: attempt(put, p, t) for p, t in {
     assert all(code in ("ENOENT", "EPERM", "EACCES", "EROFS", "EINVAL", "ENXIO", "EIO") for code in seen.values()), seen
 
 
-def test_F15_no_sys_and_no_cgroupfs(box):
-    seen = probe(box, "say([attempt(os.listdir, p) for p in ('/sys', '/sys/fs/cgroup', '/sys/kernel', '/cgroup')])")
+def test_F15_no_sysfs_and_no_cgroupfs(box):
+    """/sys is a directory of the sandbox's root with three lists of processors, which cannot be written."""
+    seen = probe(box, "say([attempt(os.listdir, p) for p in ('/sys/fs/cgroup', '/sys/kernel', '/sys/class', '/cgroup')])")
     assert seen == ["ENOENT"] * 4
+    seen = probe(box, """
+mounts = [line.split()[4] for line in open('/proc/self/mountinfo')] if os.path.exists('/proc/self/mountinfo') else []
+say([[os.path.join(top, name) for top, _, names in os.walk('/sys') for name in sorted(names)], [m for m in mounts if m.startswith('/sys')],
+     [attempt(os.open, p, os.O_WRONLY | os.O_CREAT) for p in ('/sys/devices/system/cpu/online', '/sys/new')]])""")
+    lists = [f"/sys/devices/system/cpu/{name}" for name in ("online", "possible", "present")]
+    assert seen[:2] == [lists, []] and not {"ok", "ENOENT"} & set(seen[2]), seen
 
 
 @pytest.mark.undisturbed

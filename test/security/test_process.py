@@ -349,8 +349,8 @@ def test_P20_nothing_of_the_host_is_told(box):
     assert data[1] != host or len(host) <= 3
     assert set(data[0]) <= {"PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TERM", "TMPDIR", "USER", "LOGNAME", "PWD", "SHELL",
                             "TZ", "PYTHONUNBUFFERED", "PYTHONDONTWRITEBYTECODE", "PYTHONIOENCODING", "PYTHONUTF8",
-                            "MPLCONFIGDIR", "PYTHONNOUSERSITE", "MPLBACKEND", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS",
-                            "XDG_CACHE_HOME"}, set(data[0])
+                            "MPLCONFIGDIR", "PYTHONNOUSERSITE", "MPLBACKEND", "OMP_NUM_THREADS", "GOMAXPROCS",
+                            "RAYON_NUM_THREADS", "PYTHON_CPU_COUNT", "XDG_CACHE_HOME"}, set(data[0])
 
 
 def test_P21_what_cannot_be_executed_is_the_callers_error(library, landlock):
