@@ -228,4 +228,5 @@ def main():
         daemon.close()
 
 
-main()
+if __name__ == "__main__":
+    main()
