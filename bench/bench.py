@@ -27,7 +27,8 @@ from dockerd import Unavailable, reap
 
 ROOT = peers.ROOT
 PHASES = ("latency", "rate", "cost", "live", "memory")
-HTTP = "http"  # the daemon's bars, by a program of their own
+# Bars of the daemon, by programs of their own.
+PROGRAMS = {"http": "serve.py", "judge": "judge.py"}
 LEVELS = (2, 8, 32)  # concurrency
 # Sleeps, and has a library mapped that nothing else loads: by that its sandbox is found among the spares.
 SLEEPER_CODE = "import _crypt, time\nprint(1, flush=True)\ntime.sleep(280)"
@@ -457,7 +458,7 @@ def parse_arguments():
     parser.add_argument("--workloads", type=words, default=[], help=",".join(w.name for w in peers.WORKLOADS))
     parser.add_argument("--methods", type=words, default=[],
                         help="bare,bubblewrap,firejail,docker-run,docker-exec,runsc,cold,warm")
-    parser.add_argument("--phases", type=words, default=[*PHASES, HTTP], help=",".join([*PHASES, HTTP]))
+    parser.add_argument("--phases", type=words, default=[*PHASES, *PROGRAMS], help=",".join([*PHASES, *PROGRAMS]))
     parser.add_argument("--before", metavar="COMMIT", help="also the cold path of that commit, built here")
     parser.add_argument("--atoll", type=pathlib.Path, default=ROOT / "build" / "atoll")
     parser.add_argument("--out", type=pathlib.Path, default=ROOT / "build-results")
@@ -475,9 +476,9 @@ def parse_arguments():
     return options
 
 
-def run_http(options):
+def run_program(name, options):
     words = ["--atoll", str(options.atoll), "--out", str(options.out), *(["--quick"] if options.quick else [])]
-    return subprocess.run([sys.executable, str(ROOT / "bench" / "serve.py"), *words]).returncode
+    return subprocess.run([sys.executable, str(ROOT / "bench" / PROGRAMS[name]), *words]).returncode
 
 
 def conduct(run, parts, do):
@@ -515,8 +516,9 @@ def main():
     options = parse_arguments()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     status = run_phases(options) if set(options.phases) & set(PHASES) else 0
-    if HTTP in options.phases and not status:
-        status = run_http(options)
+    for name in PROGRAMS:
+        if name in options.phases and not status:
+            status = run_program(name, options)
     return status
 
 

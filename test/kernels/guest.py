@@ -19,6 +19,7 @@ ATOLL = f"{BUILD}/atoll"
 TEST_CGROUP = f"{BUILD}/src/sandbox/test-cgroup"
 USER = 65533
 GROUP = "/sys/fs/cgroup/user.slice"
+TESTS = "/tmp/tests.json"
 ENV = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root", "LANG": "C.UTF-8", "CMOCKA_MESSAGE_OUTPUT": "TAP",
        "ATOLL_DATA_DIR": "/tmp/tests-data", "XDG_CACHE_HOME": "/tmp/tests-cache"}
 
@@ -71,6 +72,8 @@ BASH = {
     "timeout": ("echo begun; sleep 200", ["--timeout", "4"]),
     "cpus": ("end=$((SECONDS + 4)); while [ $SECONDS -lt $end ]; do :; done", ["--cpus", "0.25", "--timeout", "100"]),
     "exit": ("exit 7", []),
+    "waited": ("while :; do :; done", ["--tests", TESTS, "--timeout", "3"]),
+    "throttled": ("while :; do :; done", ["--tests", TESTS, "--timeout", "3", "--cpus", "0.25"]),
     "true": ("echo 42", []),
     "network": ("getent hosts other.test; exec 3<>/dev/tcp/127.0.0.1/443 && read -t 60 -u 3; echo end",
                 ["--policy", "trusted", "--network", "allow:pypi.org:443", "--timeout", "100"]),
@@ -308,8 +311,14 @@ def main():
         with open(path, "w") as f:
             f.write("public\n")
         os.chmod(path, 0o666 if path == "/tmp/open" else 0o644)
+    with open(TESTS, "w") as f:
+        json.dump([{"expected": "never"}], f)
     for name in (*PYTHON, *BASH):
+        beside = [subprocess.Popen(["sh", "-c", "while :; do :; done"]) for _ in range(4 * os.cpu_count() if name == "waited" else 0)]
         emit(name, **case(name))
+        for process in beside:
+            process.kill()
+            process.wait()
         if "daemons" in name:
             emit(f"survivors of {name}", found=gone(sandbox_processes))
     with open("/tmp/open") as f:

@@ -139,6 +139,14 @@ def test_timeout(guest):
     assert 3.9 <= result["duration"] < 60, result["duration"]
 
 
+def test_waiting_extends_a_judged_timeout(guest):
+    """Also with the counters of cgroup v2: what its own quota held it back is none of it."""
+    waited, throttled = (result_of(guest, name)["tests"][0] for name in ("waited", "throttled"))
+    assert (waited["code"], waited["clock"]) == (throttled["code"], throttled["clock"]) == ("TLE", "wall"), (waited, throttled)
+    assert 0.5 < waited["waited"] <= 3, waited
+    assert throttled["waited"] < 1.2, throttled
+
+
 def test_minimal_tier(guest):
     """Landlock ABI 2 has no rule for truncate(), no scopes; execve() there takes the effective user from who has another real one."""
     result = result_of(guest, "minimal")
