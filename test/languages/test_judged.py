@@ -62,6 +62,12 @@ def test_caught_and_passed(judged):
     assert entry["code"] == "AC", entry
 
 
+def test_the_compiler_has_cpu_time_of_its_own(judged):
+    """The limit is the program's. This header alone takes a compiler half a second."""
+    entry = judged("cpp", "#include <bits/stdc++.h>\nint main() { std::cout << 1; }", "--cpu-time", "0.1", expected="1")
+    assert entry["code"] == "AC", entry
+
+
 def run_java(atoll, body, *options):
     return atoll.result(["-l", "java", *options, "-c", java(body)], env={"ATOLL_KIT_DIR": atoll.stage.java_kit()})
 
