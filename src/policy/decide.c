@@ -143,13 +143,15 @@ void decide_restate(const struct decision *d, const json_t *root, struct error *
 	const json_t *object = root, *value;
 	struct knob_range range;
 	char field[sizeof(err->field)];
-	size_t stage;
+	size_t index;
 
 	if (!k)
 		return;
 	memcpy(field, err->field, sizeof(field));
-	if (sscanf(field, "stages[%zu].limits.", &stage) == 1)
-		object = json_array_get(json_object_get(root, "stages"), stage);
+	if (sscanf(field, "stages[%zu].limits.", &index) == 1)
+		object = json_array_get(json_object_get(root, "stages"), index);
+	else if (sscanf(field, "tests[%zu].limits.", &index) == 1)
+		object = json_array_get(json_object_get(root, "tests"), index);
 	else if (strncmp(field, "limits.", strlen("limits.")) != 0)
 		return;
 	/* A key with a point in it ("limits.timeout") only looks like a limit's place. */
@@ -164,6 +166,7 @@ static int decide_limits(struct decision *d, struct error *err)
 {
 	const struct request *req = d->request;
 	const json_t *stages = json_object_get(req->root, "stages");
+	const json_t *tests = json_object_get(req->root, "tests");
 	struct claims claims = { .where = "limits",
 				 .json = json_object_get(req->root, "limits"),
 				 .limits = &req->limits,
@@ -179,6 +182,17 @@ static int decide_limits(struct decision *d, struct error *err)
 								  "limits"),
 					  .limits = &req->stages[i].limits,
 					  .set = req->stages[i].limits_set };
+		r = check_claims(d, &claims, err);
+	}
+	for (size_t i = 0; r == 0 && i < req->n_tests; i++) {
+		char where[48];
+
+		(void)snprintf(where, sizeof(where), "tests[%zu].limits", i);
+		claims = (struct claims){ .where = where,
+					  .json = json_object_get(json_array_get(tests, i),
+								  "limits"),
+					  .limits = &req->tests[i].limits,
+					  .set = req->tests[i].limits_set };
 		r = check_claims(d, &claims, err);
 	}
 	if (r < 0)
@@ -205,17 +219,31 @@ void decision_stage_limits(const struct decision *d, const struct limits *over, 
 }
 
 /* The program's own file must be neither one of the request's files nor a directory of one. */
-static int check_name(const struct request *req, const char *name, const char *what,
-		      struct error *err)
+static bool is_taken(const struct request_file *files, size_t n, const char *name)
 {
 	size_t len = strlen(name);
 
-	for (size_t i = 0; i < req->n_files; i++) {
-		const char *path = req->files[i].path;
+	for (size_t i = 0; i < n; i++)
+		if (strncmp(files[i].path, name, len) == 0 &&
+		    (!files[i].path[len] || files[i].path[len] == '/'))
+			return true;
+	return false;
+}
 
-		if (strncmp(path, name, len) == 0 && (!path[len] || path[len] == '/'))
-			return error_field(err, "files", "files: '%s' is where the code %s",
-					   quote_text(name).text, what);
+static int check_name(const struct request *req, const char *name, const char *what,
+		      struct error *err)
+{
+	if (is_taken(req->files, req->n_files, name))
+		return error_field(err, "files", "files: '%s' is where the code %s",
+				   quote_text(name).text, what);
+	for (size_t i = 0; i < req->n_tests; i++) {
+		char field[48];
+
+		if (!is_taken(req->tests[i].files, req->tests[i].n_files, name))
+			continue;
+		(void)snprintf(field, sizeof(field), "tests[%zu].files", i);
+		return error_field(err, field, "%s: '%s' is where the code %s", field,
+				   quote_text(name).text, what);
 	}
 	return 0;
 }

@@ -53,7 +53,8 @@ static int read_program(const struct reader *r, const json_t *value, struct requ
 	if (previous && json_equal(previous->root, value))
 		ret->program = previous;
 	else
-		e = request_read_program(r, (json_t *)(uintptr_t)value, &ret->program);
+		e = request_read_program(r, (json_t *)(uintptr_t)value, checker_files,
+					 &ret->program);
 	return e;
 }
 

@@ -153,16 +153,17 @@ static int compare_paths(const void *a, const void *b)
 	return letter(*x) - letter(*y);
 }
 
-static int check_nesting(const struct reader *r, const struct request *req)
+int request_check_nesting(const struct reader *r, struct file_list list, struct file_list more)
 {
-	const char **paths = arena_alloc(r->arena, req->n_files * sizeof(*paths));
+	size_t n = list.n + more.n;
+	const char **paths = arena_alloc(r->arena, n * sizeof(*paths));
 
 	if (!paths)
 		return reader_no_memory(r);
-	for (size_t i = 0; i < req->n_files; i++)
-		paths[i] = req->files[i].path;
-	qsort(paths, req->n_files, sizeof(*paths), compare_paths);
-	for (size_t i = 1; i < req->n_files; i++) {
+	for (size_t i = 0; i < n; i++)
+		paths[i] = i < list.n ? list.files[i].path : more.files[i - list.n].path;
+	qsort(paths, n, sizeof(*paths), compare_paths);
+	for (size_t i = 1; i < n; i++) {
 		size_t len = strlen(paths[i - 1]);
 
 		if (strncmp(paths[i - 1], paths[i], len) == 0 && paths[i][len] == '/')
@@ -173,10 +174,9 @@ static int check_nesting(const struct reader *r, const struct request *req)
 	return 0;
 }
 
-int request_read_files(const struct reader *r, const struct key_rule *rule _unused_,
-		       const json_t *value, void *object)
+int request_read_file_list(const struct reader *r, const json_t *value, struct file_list *ret)
 {
-	struct request *req = object;
+	struct file_list list = { 0 };
 	const char *path;
 	const json_t *content;
 
@@ -188,12 +188,12 @@ int request_read_files(const struct reader *r, const struct key_rule *rule _unus
 	if (json_object_size(value) > REQUEST_FILES_MAX)
 		return reader_refuse(r, "there are %zu files, more than the %d allowed",
 				     json_object_size(value), REQUEST_FILES_MAX);
-	req->files = arena_alloc(r->arena, json_object_size(value) * sizeof(*req->files));
-	if (!req->files)
+	list.files = arena_alloc(r->arena, json_object_size(value) * sizeof(*list.files));
+	if (!list.files)
 		return reader_no_memory(r);
 	json_object_foreach((json_t *)(uintptr_t)value, path, content)
 	{
-		struct request_file *file = &req->files[req->n_files];
+		struct request_file *file = &list.files[list.n];
 		struct reader at = reader_at(r, path);
 		int e = request_check_path(path, strlen(path), r->err);
 
@@ -203,7 +203,22 @@ int request_read_files(const struct reader *r, const struct key_rule *rule _unus
 		e = read_file(&at, content, file);
 		if (e < 0)
 			return e;
-		req->n_files++;
+		list.n++;
 	}
-	return check_nesting(r, req);
+	*ret = list;
+	return request_check_nesting(r, list, (struct file_list){ 0 });
+}
+
+int request_read_files(const struct reader *r, const struct key_rule *rule _unused_,
+		       const json_t *value, void *object)
+{
+	struct request *req = object;
+	struct file_list list;
+	int e = request_read_file_list(r, value, &list);
+
+	if (e < 0)
+		return e;
+	req->files = list.files;
+	req->n_files = list.n;
+	return 0;
 }

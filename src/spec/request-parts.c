@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The structured parts of a request: variables, stages, tests, invoke. */
+/* The structured parts of a request: variables, stages, invoke. */
 #include "spec/request-read.h"
 
 #include <stdio.h>
@@ -189,90 +189,6 @@ int request_read_stages(const struct reader *r, const struct key_rule *rule _unu
 						     stage->name);
 	}
 	req->n_stages = n;
-	return 0;
-}
-
-static int test_stdin(const struct reader *r, const struct key_rule *rule _unused_,
-		      const json_t *value, void *object)
-{
-	struct request_test *test = object;
-
-	return request_read_bytes(r, value, &test->stdin_data);
-}
-
-static int test_expected(const struct reader *r, const struct key_rule *rule _unused_,
-			 const json_t *value, void *object)
-{
-	struct request_test *test = object;
-
-	return request_read_bytes(r, value, &test->expected);
-}
-
-static int test_points(const struct reader *r, const struct key_rule *rule _unused_,
-		       const json_t *value, void *object)
-{
-	struct request_test *test = object;
-
-	test->points = json_integer_value(value);
-	if (!json_is_integer(value) || test->points < 0 || test->points > REQUEST_POINTS_MAX)
-		return reader_refuse(r, "%s is not a whole number from 0 to %d",
-				     quote_json(value).text, REQUEST_POINTS_MAX);
-	return 0;
-}
-
-static int test_checker(const struct reader *r, const struct key_rule *rule _unused_,
-			const json_t *value, void *object)
-{
-	struct request_test *test = object;
-
-	return request_read_checker(r, value, test->previous, &test->checker);
-}
-
-static const struct key_rule test_rules[] = {
-	{ .key = "stdin", .read = test_stdin },
-	{ .key = "expected", .read = test_expected },
-	{ .key = "points", .read = test_points },
-	{ .key = "checker", .read = test_checker },
-};
-
-static int read_test(const struct reader *r, const json_t *value, struct request_test *test)
-{
-	int e = read_object(r, value, KEY_TABLE(test_rules), test);
-
-	if (e == 0 && !test->expected.data && test->checker.kind != CHECKER_PROGRAM)
-		e = reader_refuse(r, "expected is missing: what must it print?");
-	return e;
-}
-
-int request_read_tests(const struct reader *r, const struct key_rule *rule _unused_,
-		       const json_t *value, void *object)
-{
-	struct request *req = object;
-	size_t n = json_array_size(value);
-
-	if (!json_is_array(value))
-		return reader_refuse(r,
-				     "%s is not a list of tests, such as [{\"stdin\": \"2\", "
-				     "\"expected\": \"4\"}]",
-				     quote_json(value).text);
-	if (n > REQUEST_TESTS_MAX)
-		return reader_refuse(r, "there are %zu tests, more than the %d allowed", n,
-				     REQUEST_TESTS_MAX);
-	req->tests = arena_alloc(r->arena, n * sizeof(*req->tests));
-	if (!req->tests)
-		return reader_no_memory(r);
-	for (size_t i = 0; i < n; i++) {
-		struct request_test *test = &req->tests[i];
-		struct reader at = reader_index(r, i);
-		int e;
-
-		test->points = -1;
-		test->previous = i > 0 ? test[-1].checker.program : NULL;
-		req->n_tests = i + 1; /* its checker's program is freed, also if it is refused */
-		e = read_test(&at, json_array_get(value, i), test);
-		if (e < 0)
-			return e;
-	}
 	return 0;
 }
 

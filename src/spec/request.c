@@ -341,6 +341,9 @@ static const struct key_rule request_rules[] = {
 	{ .key = "merge_stderr", .read = read_bool, MEMBER(merge_stderr) },
 	{ .key = "stages", .read = request_read_stages },
 	{ .key = "tests", .read = request_read_tests },
+	{ .key = "groups", .read = request_read_groups },
+	{ .key = "stop_at", .read = request_read_stop_at, .max = REQUEST_TEST_NAME_MAX },
+	{ .key = "interactor", .read = request_read_interactor },
 	{ .key = "invoke", .read = request_read_invoke },
 	{ .key = "entry", .read = read_entry, MEMBER(entry), .max = REQUEST_PATH_MAX },
 	{ .key = "labels", .read = read_labels },
@@ -467,11 +470,13 @@ static int check_whole(const struct reader *r, struct request *req)
 		return reader_refuse(&code, "there is nothing to run; give code, entry or stages");
 	if (req->invoke_method && !req->code.data && !req->entry)
 		return reader_refuse(&code, "invoke needs the code that defines the class");
-	return request_check_words(&args, req->args, (struct var_list){ req->env, req->n_env });
+	e = request_check_words(&args, req->args, (struct var_list){ req->env, req->n_env });
+	return e < 0 ? e : request_link_tests(r, req);
 }
 
-/* A checker's program is a request with few keys; where it runs and what it reads is not the caller's choice. */
-int request_read_program(const struct reader *r, json_t *value, struct request **ret)
+/* A program that judges is a request with few keys; where it runs and what it reads is not the caller's choice. */
+int request_read_program(const struct reader *r, json_t *value, const char *const *args,
+			 struct request **ret)
 {
 	static const struct key_rule rules[] = {
 		{ .key = "language", .read = read_text, MEMBER(language), .max = LANGUAGE_MAX },
@@ -492,7 +497,7 @@ int request_read_program(const struct reader *r, json_t *value, struct request *
 		return reader_no_memory(r);
 	at.arena = &req->memory;
 	req->root = json_incref(value);
-	req->args = (const char **)(uintptr_t)checker_files;
+	req->args = (const char **)(uintptr_t)args;
 	req->n_args = _CHECKER_FILE_MAX;
 	e = read_object(&at, value, KEY_TABLE(rules), req);
 	if (e < 0)
@@ -539,6 +544,7 @@ struct request *request_free(struct request *req)
 {
 	if (!req)
 		return NULL;
+	(void)request_free(req->interactor);
 	for (size_t i = 0; i < req->n_tests; i++)
 		if (i == 0 || req->tests[i].checker.program != req->tests[i - 1].checker.program)
 			(void)request_free(req->tests[i].checker.program);

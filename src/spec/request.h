@@ -30,6 +30,8 @@ enum {
 	REQUEST_ENV_MAX = 512,
 	REQUEST_STAGES_MAX = 32,
 	REQUEST_TESTS_MAX = 256,
+	REQUEST_GROUPS_MAX = 64,
+	REQUEST_TEST_NAME_MAX = 100, /* bytes of the name of a test or a group */
 	REQUEST_POINTS_MAX = 1000000,
 	REQUEST_GLOBS_MAX = 64,
 	REQUEST_LABELS_MAX = 64,
@@ -90,12 +92,42 @@ struct request_checker {
 };
 
 struct request_test {
+	const char *name;	/* or NULL */
 	struct span stdin_data; /* data NULL: empty */
-	struct span expected;	/* always given, but for a checker that is a program */
+	struct span expected;	/* always given, but where a program judges */
+	const char **args;	/* in place of the request's, NULL-terminated; NULL: those */
+	struct request_var *env;
+	size_t n_env;		    /* all of the test: the request's and its own */
+	struct request_file *files; /* beside the request's, or in the place of one */
+	size_t n_files;
+	struct limits limits; /* over those of the request */
+	uint32_t limits_set;
 	struct request_checker checker;
 	struct request *previous; /* program of the checker before, or NULL */
 	int64_t points;		  /* -1: not given */
+	const char *group_name;	  /* or NULL */
+	size_t group;		  /* its index; n_groups: none */
 };
+
+/* How the points of a group follow from its tests. */
+enum scoring {
+	SCORING_SUM, /* each test counts for itself */
+	SCORING_ALL, /* all tests passed, or nothing */
+	SCORING_MIN, /* as its worst test */
+	_SCORING_MAX,
+};
+
+/* Tests that stand together. Every group has a test, and those of the groups that it needs stand before it. */
+struct request_group {
+	const char *name;
+	const char **needs; /* names of groups, NULL-terminated, or NULL */
+	int64_t points;	    /* -1: those of its tests */
+	enum scoring scoring;
+	bool has_scoring;
+};
+
+/* Which tests are left out when one has failed. */
+enum stop_at { STOP_NEVER, STOP_GROUP, STOP_FIRST, _STOP_MAX };
 
 struct request {
 	json_t *root;	      /* owns every string below that is not in memory */
@@ -132,8 +164,12 @@ struct request {
 	size_t n_stages;
 	struct request_test *tests;
 	size_t n_tests;
-	bool no_history;			  /* nothing of the run is to be stored */
-	bool eval;				  /* the value of the last expression is wanted */
+	struct request_group *groups; /* given, or named by tests */
+	size_t n_groups;
+	enum stop_at stop_at;
+	struct request *interactor; /* the program that talks to the tested one; or NULL */
+	bool no_history;	    /* nothing of the run is to be stored */
+	bool eval;		    /* the value of the last expression is wanted */
 	const char *invoke_class, *invoke_method; /* method NULL: no invoke */
 	const json_t *invoke_params;		  /* object, or NULL */
 	const char **collect;			  /* globs, NULL-terminated; NULL: everything */
@@ -153,6 +189,10 @@ static inline void request_cleanup(struct request **req)
 /* The files that a checker's program gets, and its arguments. */
 enum { CHECKER_INPUT, CHECKER_OUTPUT, CHECKER_EXPECTED, _CHECKER_FILE_MAX };
 extern const char *const checker_files[_CHECKER_FILE_MAX + 1]; /* NULL-terminated */
+/* The arguments of an interactor. It makes the second file itself, in a directory that it can always write to. */
+extern const char *const interactor_files[_CHECKER_FILE_MAX + 1];
+/* The group that a group needs; both are indexes. */
+bool request_group_needs(const struct request *req, size_t group, size_t needed);
 
 /* One plain component: a letter or digit, then letters, digits, dots, underscores, dashes; of any length. */
 bool request_is_workspace(const char *name);
