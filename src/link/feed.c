@@ -89,7 +89,27 @@ static int fill_feed(struct feed *f)
 	}
 	f->took = true;
 	f->pending = (struct span){ .data = f->chunk, .len = (size_t)n };
+	if (f->on_bytes)
+		f->on_bytes(f->data, f->pending);
 	return 0;
+}
+
+void feed_finish(struct feed *f)
+{
+	do
+		f->pending = (struct span){ 0 };
+	while (f->from_fd >= 0 && fill_feed(f) >= 0 && f->pending.len > 0);
+	feed_stop(f);
+}
+
+/* The reader is gone. */
+static void lose_target(struct feed *f)
+{
+	f->to = source_free(f->to);
+	f->to_fd = fd_close(f->to_fd);
+	f->pending = (struct span){ 0 };
+	if (!f->drains)
+		feed_stop(f);
 }
 
 /* A terminal's input ends with ^D at the start of a line. After an incomplete line a first ^D flushes that line. */
@@ -108,7 +128,7 @@ static int result(struct feed *f, int r)
 	if (r >= 0 || !f->on_error)
 		return r;
 	feed_stop(f);
-	f->on_error(f->error_data, r);
+	f->on_error(f->data, r);
 	return 0;
 }
 
@@ -126,10 +146,10 @@ static int on_target(void *data, uint32_t events)
 {
 	struct feed *f = data;
 
-	if (events & (EPOLLERR | EPOLLHUP)) {
-		feed_stop(f);
+	if (events & (EPOLLERR | EPOLLHUP))
+		lose_target(f);
+	if (f->from_fd < 0 && f->to_fd < 0)
 		return 0;
-	}
 	return result(f, step(f));
 }
 
@@ -157,12 +177,16 @@ static int watch_source(struct feed *f)
 static int step(struct feed *f)
 {
 	for (;;) {
-		int r = flush_pending(f);
+		int r = f->to_fd >= 0 ? flush_pending(f) : 1;
 
 		if (r < 0) {
-			feed_stop(f);
-			return 0;
+			lose_target(f);
+			if (f->from_fd < 0)
+				return 0;
+			continue;
 		}
+		if (f->to_fd < 0)
+			f->pending = (struct span){ 0 };
 		if (r == 0) {
 			f->from = source_free(f->from);
 			return watch_target(f, EPOLLOUT);
@@ -172,6 +196,8 @@ static int step(struct feed *f)
 			f->pending = end_of_terminal(f);
 			continue;
 		}
+		if (f->from_fd < 0 && f->holds)
+			return f->to_fd >= 0 ? watch_target(f, 0) : 0;
 		if (f->from_fd < 0) {
 			feed_stop(f);
 			return 0;
@@ -180,11 +206,17 @@ static int step(struct feed *f)
 		if (r < 0)
 			return r;
 		if (r > 0)
-			return watch_target(f, 0);
+			return f->to_fd >= 0 ? watch_target(f, 0) : 0;
 		r = fill_feed(f);
 		if (r < 0)
 			return r;
 	}
+}
+
+int feed_release(struct feed *f)
+{
+	f->holds = false;
+	return f->to_fd >= 0 ? step(f) : 0;
 }
 
 int feed_start(struct feed *f, struct loop *loop, struct span first, int from_fd)

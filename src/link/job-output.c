@@ -153,9 +153,10 @@ static int make_input(struct job *j, int *ret)
 	return 0;
 }
 
-static int copy_channel(const struct job *j, int *ret)
+static int copy_given(int fd, int *ret)
 {
-	*ret = fcntl(j->in.channel_fd, F_DUPFD_CLOEXEC, 3);
+	(void)fd_close(*ret);
+	*ret = fcntl(fd, F_DUPFD_CLOEXEC, 3);
 	return *ret < 0 ? -errno : 0;
 }
 
@@ -184,10 +185,13 @@ int job_make_stdio(struct job *j, int ret[3])
 		r = merge_stderr(&w, ret);
 	/* With a terminal the pipes are not used: input and output go over the terminal that STARTED brings. */
 	if (!j->in.tty) {
-		j->out.fd = TAKE_FD(w.out[0]);
 		j->err.fd = TAKE_FD(w.err[0]);
-		if (r >= 0 && j->in.channel_fd > 0)
-			r = copy_channel(j, &ret[0]);
+		if (j->in.given_stdout > 0)
+			r = r < 0 ? r : copy_given(j->in.given_stdout, &ret[1]);
+		else
+			j->out.fd = TAKE_FD(w.out[0]);
+		if (r >= 0 && (j->in.channel_fd > 0 || j->in.given_stdin > 0))
+			r = copy_given(MAX(j->in.channel_fd, j->in.given_stdin), &ret[0]);
 		else if (r >= 0 && (j->in.stdin_data.data || j->in.stdin_fd >= 0))
 			r = make_input(j, &ret[0]);
 	}

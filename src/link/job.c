@@ -63,7 +63,7 @@ int job_new(struct link *link, struct loop *loop, const struct job_input *in, st
 	job_pipe_init(&j->err, j, OUTPUT_STDERR);
 	feed_init(&j->feed);
 	j->feed.on_error = on_feed_error;
-	j->feed.error_data = j;
+	j->feed.data = j;
 	*ret = j;
 	return 0;
 }

@@ -41,6 +41,10 @@ struct job_input {
 	 * 0: none.
 	 */
 	int channel_fd;
+	/*
+	 * Pipes of the caller that are the program's input and output; the job copies them, and neither writes nor reads. 0: none.
+	 */
+	int given_stdin, given_stdout;
 	struct record_copy copy; /* of a live process: broker-proto.h */
 	int cancel_fd;		 /* readable: cancel; negative: none */
 	int terminal_fd;	 /* the caller's terminal, whose size is copied; negative: none */
