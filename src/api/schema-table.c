@@ -36,12 +36,31 @@ static const struct schema_field workspace_request[] = {
 };
 
 static const struct schema_field test_request[] = {
-	{ "stdin", "string or Encoded", "standard input" },
-	{ "expected", "string or Encoded", "what the program must print" },
+	{ "name", "string", "of its entry in the result" },
+	{ "stdin", "string or Encoded",
+	  "standard input; with an interactor, the interactor's input.txt" },
+	{ "expected", "string or Encoded",
+	  "what the program must print; may be left out where a program judges" },
+	{ "args", "[string]", "in place of the request's" },
+	{ "env", "{string}", "beside the request's" },
+	{ "files", "{string or FileContent}", "beside the request's" },
+	{ "limits", "Limits", "over the request's" },
 	{ "checker",
 	  "exact|ignore_whitespace|unordered_lines or ToleranceChecker or ProgramChecker",
-	  "how the output is judged; a program accepts it by exiting with 0 [exact]" },
+	  "how the output is judged; a program says it by its exit code, as testlib's [exact]" },
 	{ "points", "integer 0..1000000", "what the test is worth" },
+	{ "group", "string", "the group that it belongs to" },
+	{ 0 },
+};
+
+static const struct schema_field group_request[] = {
+	{ "name", "string", NULL },
+	{ "needs", "[string]",
+	  "groups that must have passed; their tests stand before those of this one" },
+	{ "points", "integer 0..1000000", "of the whole group [those of its tests]" },
+	{ "scoring", "sum|all|min",
+	  "each test for itself, all tests or nothing, or as the worst test [all with points, else "
+	  "sum]" },
 	{ 0 },
 };
 
@@ -100,6 +119,12 @@ static const struct schema_field execute_request[] = {
 	{ "compiler_args", "[string]", "arguments of the compiler, after those of the language" },
 	{ "stages", "[StageRequest]", "programs that run in order in one sandbox until one fails" },
 	{ "tests", "[TestRequest]", "each has a fresh run and a verdict" },
+	{ "groups", "[GroupRequest]", "groups of tests, their needs and points" },
+	{ "stop_at", "first|group|never",
+	  "which tests are skipped when one failed: all behind it, those of its group, none "
+	  "[never]" },
+	{ "interactor", "ProgramChecker",
+	  "talks to the program over its standard input and output, and judges it" },
 	{ "history", "boolean",
 	  "false: nothing of the execution is stored; not of jobs, and without Idempotency-Key" },
 	{ "eval", "boolean",
@@ -165,6 +190,8 @@ static const struct schema_field stage[] = {
 };
 
 static const struct schema_field test[] = {
+	{ "name", "string", "as given" },
+	{ "group", "string", "as given" },
 	{ "verdict",
 	  "passed|wrong_answer|presentation_error|compile_error|timeout|limit|cancelled|error|"
 	  "checker_error|skipped",
@@ -186,7 +213,22 @@ static const struct schema_field test[] = {
 	{ "error", "Failure?", "the error that ended the program, where it is recognised" },
 	{ "difference", "Difference?", "the first one between output and expected" },
 	{ "points", "number", "0 unless the test passed, or its checker gave some" },
-	{ "message", "string", "what a checker's program printed, or how it failed" },
+	{ "message", "string", "what the program that judges printed, or how it failed" },
+	{ "transcript", "string",
+	  "the talk with an interactor: lines of the program begin with >, its with <" },
+	{ 0 },
+};
+
+static const struct schema_field test_group[] = {
+	{ "name", "string", NULL },
+	{ "verdict",
+	  "passed|wrong_answer|presentation_error|compile_error|timeout|limit|cancelled|error|"
+	  "checker_error|skipped",
+	  "of its first test that failed" },
+	{ "code", "AC|WA|TLE|MLE|OLE|RE|CE|PE|IE|SK", NULL },
+	{ "passed", "boolean", NULL },
+	{ "points", "number", "absent if neither it nor one of its tests has any" },
+	{ "possible", "number", NULL },
 	{ 0 },
 };
 
@@ -329,7 +371,9 @@ static const struct schema_field result[] = {
 	{ "usage", "Usage", NULL },
 	{ "stages", "[Stage]", NULL },
 	{ "tests", "[Test]", "verdict and output of each test of the request" },
-	{ "points", "Points", "sum over the tests; absent if no test has any" },
+	{ "groups", "[TestGroup]", "of tests; absent without" },
+	{ "points", "Points",
+	  "sum over the groups and the tests without one; absent if none has any" },
 	{ "error", "Failure?", "the error that ended the program, where it is recognised" },
 	{ "history", "boolean", "false: nothing of the execution is stored; absent otherwise" },
 	{ "warnings", "[string]",
@@ -437,6 +481,7 @@ static const struct schema shapes[] = {
 	{ "ExecuteRequest", "A program to run.", execute_request, NULL },
 	{ "StageRequest", "One of several programs in one sandbox.", stage_request, NULL },
 	{ "TestRequest", "One test of a program.", test_request, NULL },
+	{ "GroupRequest", "Tests that stand together.", group_request, "name" },
 	{ "ToleranceChecker", "Numbers may differ a little.", tolerance_checker, "*" },
 	{ "ProgramChecker", "A program that judges, in a sandbox of its own.", program_checker,
 	  "language code" },
@@ -449,8 +494,9 @@ static const struct schema shapes[] = {
 	{ "Cause", "Reason for the end.", cause, "*" },
 	{ "Usage", "Values of the kernel's counters.", usage, "*" },
 	{ "Stage", "One step of a run.", stage, "*-stdout stderr" },
-	{ "Test", "Outcome of one test.", test, "*-points message" },
+	{ "Test", "Outcome of one test.", test, "*-name group points message transcript waited" },
 	{ "Difference", "Where an output differs from what was expected.", difference, "*" },
+	{ "TestGroup", "Outcome of tests that stand together.", test_group, "*-points possible" },
 	{ "Points", "What the tests were worth.", points, "*" },
 	{ "Failure", "An error that ended a program.", failure, "*-traceback" },
 	{ "Denial", "Something that the sandbox refused.", denial, "*" },
@@ -465,7 +511,8 @@ static const struct schema shapes[] = {
 	{ "SkippedEntry", "An entry that was not kept.", skipped, "*" },
 	{ "Isolation", "Isolation layers that held the program.", isolation, "*" },
 	{ "Result", "Result of an execution.", result,
-	  "*-tests points value_type value_repr outputs denials_omitted network network_omitted "
+	  "*-tests groups points value_type value_repr outputs denials_omitted network "
+	  "network_omitted "
 	  "host_calls session history warnings changes "
 	  "changes_omitted skipped applied apply_error" },
 	{ "StartEvent", "The execution was accepted.", start_event, EVENT_KEYS },

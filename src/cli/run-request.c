@@ -123,15 +123,33 @@ static int add_invoke(json_t *request, const struct run_options *o, struct error
 	return run_put(request, "invoke", invoke, err);
 }
 
+/* A list of tests, or an object that has it beside what else says how they are judged. */
 static int add_tests(json_t *request, const struct run_options *o, struct error *err)
 {
-	json_t *tests;
+	static const char *const keys[] = { "tests", "groups", "stop_at", "interactor" };
+	json_t *tree;
+	size_t n = 0;
 	int r;
 
 	if (!o->tests_file)
 		return 0;
-	r = load_tree(o->tests_file, &tests, err);
-	return r < 0 ? r : run_put(request, "tests", tests, err);
+	r = load_tree(o->tests_file, &tree, err);
+	if (r < 0 || !json_is_object(tree))
+		return r < 0 ? r : run_put(request, "tests", tree, err);
+	for (size_t i = 0; r >= 0 && i < ARRAY_SIZE(keys); i++) {
+		json_t *value = json_object_get(tree, keys[i]);
+
+		n += value != NULL;
+		if (value)
+			r = run_put(request, keys[i], json_incref(value), err);
+	}
+	if (r >= 0 && (n != json_object_size(tree) || !json_object_get(tree, "tests")))
+		r = error_set(err, ERROR_INPUT, EINVAL,
+			      "%s: give a list of tests, or an object with tests and, if wanted, "
+			      "groups, stop_at and interactor",
+			      o->tests_file);
+	json_decref(tree);
+	return r;
 }
 
 int run_detect(json_t *request, const struct run_source *from, struct error *err)

@@ -355,6 +355,7 @@ static int take_options(struct executor_run *run, const struct executor_start_op
 	struct run_control *c = &run->control;
 
 	run->run.observer = o->observer;
+	run->run.places = o->places;
 	run->on_end = o->on_end;
 	c->quiet = o->quiet;
 	c->rows = o->rows ? o->rows : 24;
@@ -401,16 +402,8 @@ int executor_start(struct executor_run *run, const struct executor_start_options
 
 void executor_kill(struct executor_run *run, enum cause_kind cause)
 {
-	struct run_control *c = &run->control;
-
-	if (!run->started || c->killed)
-		return;
-	c->killed = true;
-	c->kill_cause = cause;
-	if (c->job)
-		job_kill(c->job, cause);
-	else if (c->fiber)
-		fiber_wake(c->fiber);
+	if (run->started)
+		run_kill(&run->control, cause);
 }
 
 void executor_kill_all(struct executor *s, enum cause_kind cause)

@@ -95,7 +95,18 @@ char *executor_version(struct executor_run *run);
 
 enum { EXECUTOR_FILE_INLINE = 1 << 20 };
 
+/*
+ * Places for the sandboxes that a run has at once. The first one's is the run's own. take(): so many more; must: they are taken
+ * in any case. NULL: as many as there are cores.
+ */
+struct run_places {
+	void *data;
+	bool (*take)(void *data, int n, bool must);
+	void (*give)(void *data, int n);
+};
+
 struct executor_start_options {
+	struct run_places places;
 	/*
 	 * RUN_STARTED   the program (not its compiler) runs; before the first output; not when nothing ran, nor for tests
 	 * RUN_OUTPUT    as it arrives; of a compiler only when it failed, of tests never

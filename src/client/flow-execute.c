@@ -252,6 +252,8 @@ static struct job_input job_input(const struct run *run, const struct sandbox_sp
 		.stdin_data = in->stdin_data,
 		.stdin_fd = in->caller_input && o->use_stdin_fd ? o->stdin_fd : -EBADF,
 		.channel_fd = in->live ? run->channel_fd : 0,
+		.given_stdin = in->given_stdin,
+		.given_stdout = in->given_stdout,
 		.cancel_fd = o->use_cancel_fd ? o->cancel_fd : -EBADF,
 		.terminal_fd = o->use_terminal_fd ? o->terminal_fd : -EBADF,
 		.resize_fd = o->use_resize_fd ? o->resize_fd : -EBADF,
@@ -316,6 +318,18 @@ static bool lost_with_broker(const struct broker_used *used, struct job *job)
 	const struct job_outcome *o = job_outcome(job);
 
 	return used->can_go && !o->started && !o->took_input && o->error.code == ERROR_LOST;
+}
+
+void run_kill(struct run_control *c, enum cause_kind cause)
+{
+	if (c->killed)
+		return;
+	c->killed = true;
+	c->kill_cause = cause;
+	if (c->job)
+		job_kill(c->job, cause);
+	else if (c->fiber)
+		fiber_wake(c->fiber);
 }
 
 /* Applies commands that came before there was a job. */

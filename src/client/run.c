@@ -116,7 +116,14 @@ static int list_run_files(struct run *run, struct error *err)
 			.base = SANDBOX_WORK, .path = f->path, .data = f->data, .mode = f->mode
 		};
 	}
-	return 0;
+	for (size_t i = 0; r >= 0 && i < req->n_tests; i++) {
+		char field[48];
+
+		(void)snprintf(field, sizeof(field), "tests[%zu].files", i);
+		for (size_t k = 0; r >= 0 && k < req->tests[i].n_files; k++)
+			r = check_private(req->tests[i].files[k].path, field, err);
+	}
+	return r;
 }
 
 /* Like the administrator's other defaults, presets apply only under the policy `default`. */
@@ -383,6 +390,7 @@ static int finish_run(struct run *run, const json_t *root, int r, struct result 
 	if (res) {
 		/* For tests that were not reached; without memory they are left out. */
 		(void)!flow_tests_skip(run, res, &res->verdict, TEST_UNDECIDED);
+		flow_score_groups(run, res);
 		sign(run, res, root);
 	}
 	*ret = res;

@@ -16,6 +16,7 @@
 #include "base/arena.h"
 #include "client/broker-choice.h"
 #include "client/evaluation.h"
+#include "client/executor.h"
 #include "client/memo.h"
 #include "client/single-flight.h"
 #include "link/channel.h"
@@ -82,11 +83,15 @@ struct run_control {
 	uint16_t rows, columns;
 };
 
+/* Ends the current job and later ones. */
+void run_kill(struct run_control *c, enum cause_kind cause);
+
 struct run {
 	struct atoll *atoll;
 	struct atoll_run_options options; /* complete, for every size of the caller's struct */
 	struct run_control *control;	  /* NULL: the run cannot be controlled */
 	struct run_observer observer;	  /* of the program, and of a build's outcome */
+	struct run_places places;	  /* for sandboxes beside its first one */
 	char id[sizeof(((struct result *)NULL)->id)]; /* of the result; "": made when needed */
 	bool full;				      /* the result must be complete */
 	int64_t accepted_ns;
@@ -176,11 +181,12 @@ struct sandbox_spec {
 	bool caller_input; /* the caller's stdin_fd follows */
 	bool live;	   /* the run's observer gets its events */
 	bool collect;
-	bool merge_stderr;	      /* one pipe for both streams */
-	bool build_scratch;	      /* SANDBOX_BUILD can be filled in a finished sandbox */
-	const struct plan_warm *warm; /* how its one stage can be warm, or NULL */
-	const char *kit;	      /* host directory shown as SANDBOX_KIT, or NULL */
-	const char *prelude;	      /* text of SANDBOX_PRELUDE, or NULL */
+	bool merge_stderr;	       /* one pipe for both streams */
+	int given_stdin, given_stdout; /* pipes of the program's own (link/job.h); 0: none */
+	bool build_scratch;	       /* SANDBOX_BUILD can be filled in a finished sandbox */
+	const struct plan_warm *warm;  /* how its one stage can be warm, or NULL */
+	const char *kit;	       /* host directory shown as SANDBOX_KIT, or NULL */
+	const char *prelude;	       /* text of SANDBOX_PRELUDE, or NULL */
 	int (*take_file)(struct run *run,
 			 const struct run_file *file); /* NULL: files are not wanted */
 };
@@ -221,17 +227,44 @@ int flow_tests(struct run *run, struct error *err) _must_check_;
 /* Verdicts for tests without one: the given one, or one that follows from how the run ended (TEST_UNDECIDED). */
 int flow_tests_skip(const struct run *run, struct result *res, const struct verdict *why,
 		    enum test_verdict verdict) _must_check_;
+/* The groups of the result, when each test has its verdict. */
+void flow_score_groups(const struct run *run, struct result *res);
 
-/* flow-checker.c: programs of the caller's that judge tests */
+/* flow-checker.c: programs of the caller's that judge tests: checkers, and the interactor */
 /* Refuses what cannot run. */
 int flow_open_checkers(struct run *run, struct error *err) _must_check_;
+/* Those that do not compile judge nothing: their judgements say why. */
+int flow_build_checkers(struct run *run, struct error *err) _must_check_;
 void flow_close_checkers(struct run *run);
-struct checker_verdict {
-	struct verdict end; /* of the checker; a success: the test is passed */
+/* What such a program says of a test. */
+struct judgement {
+	enum test_verdict verdict;
+	bool has_points;
+	double points;
+	bool missed_input;  /* it failed because its input had ended */
+	struct verdict end; /* its own */
 	char *message;	    /* its first words, to be freed; or NULL */
 };
-int flow_check(struct run *run, const struct request_test *test, struct span output,
-	       struct checker_verdict *ret, struct error *err) _must_check_;
+/* output: of the tested program. The test's own run, whose control ends the checker, too. */
+int flow_check(const struct run *test_run, const struct request_test *test, struct span output,
+	       struct judgement *ret, struct error *err) _must_check_;
+/* 1: *own is a run of the program for this test, and *in its sandbox; 0: it cannot run, and *ret says why. */
+int flow_describe_judge(const struct run *test_run, const struct request *program,
+			const struct request_test *test, struct span output, struct run *own,
+			struct sandbox_spec *in, struct judgement *ret,
+			struct error *err) _must_check_;
+/* Its judgement, from how it ended. */
+int flow_read_judgement(const struct run *own, const struct sandbox_spec *in, struct job *job,
+			struct judgement *ret, struct error *err) _must_check_;
+
+/* flow-interact.c: a program that talks to the tested one. *job is the tested program's. */
+struct interaction {
+	struct judgement judgement;
+	char *transcript;   /* to be freed, or NULL */
+	bool program_first; /* it ended before the interactor */
+};
+int flow_interact(struct run *test_run, struct sandbox_spec *in, const struct request_test *test,
+		  struct interaction *ret, struct job **job, struct error *err) _must_check_;
 
 /* Moves the stage's texts into the result. */
 int flow_add_stage(struct result *res, const struct result_stage *stage) _must_check_;

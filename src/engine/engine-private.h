@@ -134,6 +134,8 @@ enum caller_slot engine_line_slot(enum submit_mode mode, bool patient);
 void execution_charge_waiting(struct execution *x);
 void execution_charge_place(struct execution *x);
 void execution_charge_nothing(struct execution *x);
+/* For the sandboxes that a run has beside its first one; data is the execution. */
+struct run_places execution_places(struct execution *x);
 static inline int64_t engine_used(const struct engine *e, enum caller_slot slot)
 {
 	return e->o.callers->all[slot].used;

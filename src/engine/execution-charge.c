@@ -47,14 +47,14 @@ void engine_set_rules(struct engine *e)
 	};
 }
 
-static bool has_slot(const struct engine *e, const struct caller *c, enum caller_slot slot)
+static bool has_slots(const struct engine *e, const struct caller *c, enum caller_slot slot, int n)
 {
-	return caller_check(e->o.callers, c, (struct slot_demand){ slot, 1, 0 }, NULL) == 0;
+	return caller_check(e->o.callers, c, (struct slot_demand){ slot, n, 0 }, NULL) == 0;
 }
 
 bool engine_has_place(const struct engine *e, const struct caller *c, bool judging)
 {
-	return has_slot(e, c, SLOT_PLACES) && (!judging || has_slot(e, c, SLOT_JUDGING));
+	return has_slots(e, c, SLOT_PLACES, 1) && (!judging || has_slots(e, c, SLOT_JUDGING, 1));
 }
 
 enum caller_slot engine_line_slot(enum submit_mode mode, bool patient)
@@ -88,4 +88,36 @@ void execution_charge_nothing(struct execution *x)
 	charge_done(&x->load);
 	charge_done(&x->load_judging);
 	charge_done(&x->load_bytes);
+}
+
+/* A place is free for a test beside others only when nothing waits for one. */
+static bool take_places(void *data, int n, bool must)
+{
+	struct execution *x = data;
+	const struct engine *e = x->engine;
+	bool free = e->queue.count == 0 && !e->draining &&
+		    has_slots(e, x->caller, SLOT_PLACES, n) &&
+		    (!x->judging || has_slots(e, x->caller, SLOT_JUDGING, n));
+
+	if (!must && !free)
+		return false;
+	charge_add(&x->load, n);
+	if (x->judging)
+		charge_add(&x->load_judging, n);
+	return true;
+}
+
+static void give_places(void *data, int n)
+{
+	struct execution *x = data;
+
+	charge_add(&x->load, -n);
+	if (x->judging)
+		charge_add(&x->load_judging, -n);
+	engine_want_commit(x->engine);
+}
+
+struct run_places execution_places(struct execution *x)
+{
+	return (struct run_places){ x, take_places, give_places };
 }

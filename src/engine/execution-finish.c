@@ -141,7 +141,8 @@ static bool is_large(const struct result *res)
 		n += text_bytes(res->stages[i].stdout_text) +
 		     text_bytes(res->stages[i].stderr_text);
 	for (size_t i = 0; i < res->n_tests && !worker_wants(n); i++)
-		n += text_bytes(res->tests[i].stdout_text) + text_bytes(res->tests[i].stderr_text);
+		n += text_bytes(res->tests[i].stdout_text) + text_bytes(res->tests[i].stderr_text) +
+		     text_bytes(res->tests[i].transcript);
 	return worker_wants(n);
 }
 
@@ -173,6 +174,7 @@ static void strip(struct result *res)
 	for (size_t i = 0; i < res->n_tests; i++) {
 		drop_text(&res->tests[i].stdout_text);
 		drop_text(&res->tests[i].stderr_text);
+		drop_text(&res->tests[i].transcript);
 		res->tests[i].stdout_text = strdup("");
 		res->tests[i].stderr_text = strdup("");
 	}

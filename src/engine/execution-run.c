@@ -405,6 +405,7 @@ static void begin_execution(struct execution *x)
 		.on_end = on_execution_end,
 		.id = x->id,
 		.accepted_ns = x->accepted_ns,
+		.places = execution_places(x),
 		/* No reader needs events before the end. */
 		.quiet = x->mode == SUBMIT_WAITED && !x->stream.watchers,
 	};

@@ -130,6 +130,20 @@ static const struct key_rule test_rules[] = {
 	{ .key = "checker", .read = test_checker },
 };
 
+/* Of other judges. */
+static const struct key_hint test_hints[] = {
+	{ "input", "stdin" },
+	{ "output", "expected" },
+	{ "answer", "expected" },
+	{ "expected_output", "expected" },
+	{ "score", "points" },
+	{ "weight", "points" },
+	{ "subtask", "group" },
+	{ "time_limit", "limits.timeout, or limits.cpu_time" },
+	{ "memory_limit", "limits.memory" },
+	{ 0 },
+};
+
 int request_read_tests(const struct reader *r, const struct key_rule *rule _unused_,
 		       const json_t *value, void *object)
 {
@@ -155,7 +169,9 @@ int request_read_tests(const struct reader *r, const struct key_rule *rule _unus
 		test->points = -1;
 		test->previous = i > 0 ? test[-1].checker.program : NULL;
 		req->n_tests = i + 1; /* its checker's program is freed, also if it is refused */
-		e = read_object(&at, json_array_get(value, i), KEY_TABLE(test_rules), test);
+		e = read_object(
+			&at, json_array_get(value, i),
+			(struct key_table){ test_rules, ARRAY_SIZE(test_rules), test_hints }, test);
 		if (e < 0)
 			return e;
 	}

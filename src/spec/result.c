@@ -122,11 +122,17 @@ struct result *result_free(struct result *res)
 	for (size_t i = 0; i < res->n_tests; i++) {
 		free(res->tests[i].stdout_text);
 		free(res->tests[i].stderr_text);
+		free(res->tests[i].name);
+		free(res->tests[i].group);
 		free(res->tests[i].message);
+		free(res->tests[i].transcript);
 		free(res->tests[i].difference.expected);
 		free(res->tests[i].difference.got);
 		json_decref(res->tests[i].error);
 	}
+	for (size_t i = 0; i < res->n_groups; i++)
+		free(res->groups[i].name);
+	free(res->groups);
 	free(res->files);
 	free(res->commit.changes);
 	free(res->stages);
@@ -369,7 +375,29 @@ static void emit_stages(struct emitter *e, const struct result *res)
 	emit_close(e, ']');
 }
 
-/* Only if a test gives any. */
+static void emit_groups(struct emitter *e, const struct result *res)
+{
+	if (res->n_groups == 0)
+		return;
+	member_open(e, "groups", '[');
+	for (size_t i = 0; i < res->n_groups; i++) {
+		const struct result_group *g = &res->groups[i];
+
+		emit_open(e, '{');
+		member_word(e, "name", g->name);
+		member_word(e, "verdict", test_verdict_name(g->verdict));
+		member_word(e, "code", g->code);
+		member_boolean(e, "passed", g->verdict == TEST_PASSED);
+		if (g->scored) {
+			member_points(e, "points", g->earned);
+			member_points(e, "possible", g->worth);
+		}
+		emit_close(e, '}');
+	}
+	emit_close(e, ']');
+}
+
+/* Only if a test or a group gives any. */
 static void emit_points(struct emitter *e, const struct result *res)
 {
 	double earned = 0, possible = 0;
@@ -378,9 +406,16 @@ static void emit_points(struct emitter *e, const struct result *res)
 	for (size_t i = 0; i < res->n_tests; i++) {
 		const struct result_test *t = &res->tests[i];
 
-		given = given || t->worth >= 0;
-		possible += MAX(t->worth, 0.0);
-		earned += t->worth >= 0 ? t->earned : 0;
+		if (t->group || t->worth < 0)
+			continue;
+		given = true;
+		possible += t->worth;
+		earned += t->earned;
+	}
+	for (size_t i = 0; i < res->n_groups; i++) {
+		given = given || res->groups[i].scored;
+		possible += res->groups[i].worth;
+		earned += res->groups[i].earned;
 	}
 	if (!given)
 		return;
@@ -417,6 +452,10 @@ static void emit_clock(struct emitter *e, const struct verdict *v)
 static void emit_test(struct emitter *e, const struct result_test *t)
 {
 	emit_open(e, '{');
+	if (t->name)
+		member_word(e, "name", t->name);
+	if (t->group)
+		member_word(e, "group", t->group);
 	member_word(e, "verdict", test_verdict_name(t->verdict));
 	member_word(e, "code", test_code(t));
 	member_boolean(e, "passed", t->verdict == TEST_PASSED);
@@ -432,10 +471,12 @@ static void emit_test(struct emitter *e, const struct result_test *t)
 	emit_clock(e, &t->run);
 	member_value(e, "error", t->error);
 	emit_difference(e, &t->difference);
-	if (t->worth >= 0)
+	if (t->worth >= 0 || t->scored)
 		member_points(e, "points", t->earned);
 	if (t->message)
 		member_word(e, "message", t->message);
+	if (t->transcript)
+		member_word(e, "transcript", t->transcript);
 	emit_close(e, '}');
 }
 
@@ -447,6 +488,7 @@ static void emit_tests(struct emitter *e, const struct result *res)
 	for (size_t i = 0; i < res->n_tests; i++)
 		emit_test(e, &res->tests[i]);
 	emit_close(e, ']');
+	emit_groups(e, res);
 	emit_points(e, res);
 }
 

@@ -81,16 +81,28 @@ struct result_difference {
 };
 
 struct result_test {
+	char *name, *group; /* or NULL */
 	enum test_verdict verdict;
 	struct verdict run;
 	char *stdout_text;
 	char *stderr_text;
-	char *message;	      /* of a checker's program, or NULL */
+	char *message;	      /* of a program that judges, or NULL */
+	char *transcript;     /* of the program and its interactor, or NULL */
 	double worth, earned; /* points; worth -1: not given */
+	bool scored;	      /* a program gave points */
 	int64_t duration_us;
 	struct usage usage;
 	json_t *error; /* as of a result, or NULL */
 	struct result_difference difference;
+};
+
+/* Tests that stand together. */
+struct result_group {
+	char *name;
+	enum test_verdict verdict; /* passed, or that of its first test that is not */
+	const char *code;
+	double worth, earned;
+	bool scored; /* it or one of its tests has points */
 };
 
 struct result_stream {
@@ -152,6 +164,8 @@ struct result {
 	size_t n_stages;
 	struct result_test *tests;
 	size_t n_tests;
+	struct result_group *groups;
+	size_t n_groups;
 	json_t *error;	  /* {"type","message","file","line"} or NULL */
 	json_t *warnings; /* texts: what the caller would not expect; NULL: none */
 	struct isolation isolation;

@@ -110,6 +110,46 @@ static void test_parts(void **state _unused_)
 	assert_ptr_not_equal(req->tests[3].checker.program, req->tests[0].checker.program);
 	assert_null(request_free(req));
 
+	/* A test's own words stand beside the request's, or in their place. */
+	req = request_from(
+		"{\"code\": \"x\", \"args\": [\"a\"], \"env\": {\"A\": \"1\", \"B\": \"2\"}, "
+		"\"stop_at\": \"group\", \"tests\": ["
+		"{\"name\": \"one\", \"expected\": \"\", \"args\": [\"b\", \"c\"], \"env\": "
+		"{\"B\": \"3\", \"C\": \"4\"}, \"files\": {\"f\": \"x\"}, \"limits\": "
+		"{\"timeout\": 2}, \"group\": \"small\"}, "
+		"{\"expected\": \"\", \"group\": \"large\"}, {\"expected\": \"\"}], "
+		"\"groups\": [{\"name\": \"large\", \"needs\": [\"small\"], \"points\": 60}, "
+		"{\"name\": \"small\", \"scoring\": \"min\"}], "
+		"\"interactor\": {\"language\": \"c\", \"code\": \"1\"}}");
+	assert_string_equal(req->tests[0].name, "one");
+	assert_string_equal(req->tests[0].args[1], "c");
+	assert_null(req->tests[1].args);
+	assert_int_equal(req->tests[0].n_env, 3);
+	assert_string_equal(req->tests[0].env[1].name, "B");
+	assert_string_equal(req->tests[0].env[1].value, "3");
+	assert_int_equal(req->tests[1].n_env, 2);
+	assert_int_equal(req->tests[0].n_files, 1);
+	assert_int_equal(req->tests[0].limits.timeout_ms, 2000);
+	assert_int_equal(req->stop_at, STOP_GROUP);
+	assert_int_equal(req->n_groups, 2);
+	assert_int_equal(req->tests[0].group, 1);
+	assert_int_equal(req->tests[1].group, 0);
+	assert_int_equal(req->tests[2].group, 2);
+	assert_int_equal(req->groups[0].scoring, SCORING_ALL);
+	assert_int_equal(req->groups[1].scoring, SCORING_MIN);
+	assert_string_equal(req->groups[0].needs[0], "small");
+	assert_string_equal(req->interactor->args[1], "/tmp/output.txt");
+	assert_null(request_free(req));
+	/* Without `groups`, names of tests make them. */
+	req = request_from(
+		"{\"code\": \"x\", \"tests\": [{\"expected\": \"\", \"group\": \"a\"}, "
+		"{\"expected\": \"\", \"group\": \"b\"}, {\"expected\": \"\", \"group\": "
+		"\"a\"}]}");
+	assert_int_equal(req->n_groups, 2);
+	assert_int_equal(req->tests[2].group, 0);
+	assert_int_equal(req->groups[1].scoring, SCORING_SUM);
+	assert_null(request_free(req));
+
 	req = request_from("{\"code\": \"x\", \"invoke\": {\"class\": \"Tool\", \"method\": "
 			   "\"run\", \"params\": {\"a\": 1}}}");
 	assert_string_equal(req->invoke_class, "Tool");
@@ -311,7 +351,41 @@ static const struct {
 	{ "{\"stages\": [{\"code\": \"x\", \"user\": 0}]}", "stages[0].user",
 	  "stages[0].user: there is no such key; known: name, code, argv, stdin, env, limits" },
 	{ "{\"code\": \"\", \"tests\": [{\"input\": \"\"}]}", "tests[0].input",
-	  "tests[0].input: there is no such key; known: stdin, expected, points, checker" },
+	  "tests[0].input: there is no such key; here it is stdin" },
+	{ "{\"code\": \"\", \"tests\": [{\"expected\": \"\", \"files\": {\"a/b\": \"\"}}], "
+	  "\"files\": "
+	  "{\"a\": \"\"}}",
+	  "tests[0]", "tests[0]: 'a' is a file and also the directory of 'a/b'" },
+	{ "{\"code\": \"\", \"tests\": [{\"expected\": \"\", \"name\": \"\"}]}", "tests[0].name",
+	  "tests[0].name: it is empty" },
+	{ "{\"code\": \"\", \"tests\": [{\"expected\": \"\", \"limits\": {\"timeout\": -1}}]}",
+	  "tests[0].limits.timeout",
+	  "tests[0].limits.timeout: -1 is below the minimum of 1 ms (allowed: 1 ms to 86400 s)" },
+	{ "{\"code\": \"\", \"stop_at\": \"first\"}", "stop_at",
+	  "stop_at: it says how tests are judged, and there are none" },
+	{ "{\"code\": \"\", \"stop_at\": \"last\", \"tests\": []}", "stop_at",
+	  "stop_at: 'last' is not first, group or never" },
+	{ "{\"code\": \"\", \"groups\": [{\"name\": \"a\"}], \"tests\": [{\"expected\": \"\", "
+	  "\"group\": \"b\"}]}",
+	  "tests[0]", "tests[0]: its group 'b' is not among groups" },
+	{ "{\"code\": \"\", \"groups\": [{\"name\": \"a\"}], \"tests\": [{\"expected\": \"\"}]}",
+	  "groups[0]", "groups[0]: no test is of the group 'a'" },
+	{ "{\"code\": \"\", \"groups\": [{\"name\": \"a\"}, {\"name\": \"a\"}], \"tests\": "
+	  "[{\"expected\": \"\", \"group\": \"a\"}]}",
+	  "groups[1]", "groups[1]: the name 'a' is taken by another group" },
+	{ "{\"code\": \"\", \"groups\": [{\"name\": \"a\", \"needs\": [\"a\"]}], \"tests\": "
+	  "[{\"expected\": \"\", \"group\": \"a\"}]}",
+	  "groups[0]", "groups[0]: it needs 'a': put the tests of that before its own" },
+	{ "{\"code\": \"\", \"groups\": [{\"name\": \"a\", \"needs\": [\"b\"]}], \"tests\": "
+	  "[{\"expected\": \"\", \"group\": \"a\"}]}",
+	  "groups[0]", "groups[0]: it needs 'b', which is not among groups" },
+	{ "{\"code\": \"\", \"groups\": [{\"name\": \"a\", \"scoring\": \"max\"}]}",
+	  "groups[0].scoring", "groups[0].scoring: 'max' is not sum, all or min" },
+	{ "{\"code\": \"\", \"interactor\": {\"language\": \"c\"}, \"tests\": []}", "interactor",
+	  "interactor: give language and code of the program that judges" },
+	{ "{\"code\": \"\", \"interactor\": {\"language\": \"c\", \"code\": \"\"}, \"tests\": "
+	  "[{\"checker\": \"exact\"}]}",
+	  "tests[0]", "tests[0]: the interactor judges; leave checker out" },
 	{ "{\"code\": \"\", \"tests\": [{\"stdin\": \"\"}]}", "tests[0]",
 	  "tests[0]: expected is missing: what must it print?" },
 	{ "{\"code\": \"\", \"tests\": [{\"expected\": \"\", \"points\": -1}]}", "tests[0].points",
