@@ -494,7 +494,7 @@ static const struct schema shapes[] = {
 	{ "Cause", "Reason for the end.", cause, "*" },
 	{ "Usage", "Values of the kernel's counters.", usage, "*" },
 	{ "Stage", "One step of a run.", stage, "*-stdout stderr" },
-	{ "Test", "Outcome of one test.", test, "*-name group points message transcript waited" },
+	{ "Test", "Outcome of one test.", test, "*-name group points message transcript" },
 	{ "Difference", "Where an output differs from what was expected.", difference, "*" },
 	{ "TestGroup", "Outcome of tests that stand together.", test_group, "*-points possible" },
 	{ "Points", "What the tests were worth.", points, "*" },
