@@ -122,14 +122,15 @@ static char *first_words(const struct result_stream *out, const struct result_st
 }
 
 int flow_describe_judge(const struct run *test_run, const struct request *program,
-			const struct request_test *test, struct span output, struct run *own,
-			struct sandbox_spec *in, struct judgement *ret, struct error *err)
+			const struct request_test *test, struct span output,
+			struct judge_run *judge, struct judgement *ret, struct error *err)
 {
 	const struct checker *c = checker_of(test_run, program);
 	const struct span empty = { "", 0 };
 	const struct span data[_CHECKER_FILE_MAX] = { [CHECKER_INPUT] = test->stdin_data,
 						      [CHECKER_OUTPUT] = output,
 						      [CHECKER_EXPECTED] = test->expected };
+	struct run *own = &judge->run;
 	int r;
 
 	*ret = (struct judgement){ .verdict = TEST_CHECKER_ERROR,
@@ -153,12 +154,12 @@ int flow_describe_judge(const struct run *test_run, const struct request *progra
 				.mode = 0644,
 			};
 	if (r >= 0)
-		r = flow_describe(own, in, err);
+		r = flow_describe(own, &judge->in, err);
 	if (r < 0) {
 		arena_done(&own->memory);
 		return r;
 	}
-	in->caller_input = in->live = in->collect = false;
+	judge->in.caller_input = judge->in.live = judge->in.collect = false;
 	return 1;
 }
 
@@ -235,8 +236,8 @@ static void judge_by_exit(const struct run *own, const struct result_stream *err
 			ret->verdict = codes[i].verdict;
 }
 
-int flow_read_judgement(const struct run *own, const struct sandbox_spec *in, struct job *job,
-			struct judgement *ret, struct error *err)
+int flow_read_judgement(const struct judge_run *judge, struct job *job, struct judgement *ret,
+			struct error *err)
 {
 	const struct job_outcome *o = job_outcome(job);
 	struct result_stream out = { 0 }, errors = { 0 };
@@ -246,13 +247,13 @@ int flow_read_judgement(const struct run *own, const struct sandbox_spec *in, st
 	*ret = (struct judgement){ .verdict = TEST_CHECKER_ERROR };
 	if (r < 0)
 		return r;
-	flow_stage(o, 0, in->stages, &stage);
+	flow_stage(o, 0, judge->in.stages, &stage);
 	ret->end = stage.verdict;
 	if (capture_text(&o->out, &out) < 0 || capture_text(&o->err, &errors) < 0) {
 		r = error_oom(err);
 	} else {
 		ret->message = first_words(&out, &errors);
-		judge_by_exit(own, &errors, ret);
+		judge_by_exit(&judge->run, &errors, ret);
 	}
 	/* One that said nothing is told by its end. Without memory, no message. */
 	if (ret->verdict == TEST_CHECKER_ERROR && !ret->has_points && !ret->message &&
@@ -266,20 +267,19 @@ int flow_read_judgement(const struct run *own, const struct sandbox_spec *in, st
 int flow_check(const struct run *test_run, const struct request_test *test, struct span output,
 	       struct judgement *ret, struct error *err)
 {
-	struct sandbox_spec in;
-	struct run own;
+	struct judge_run judge;
 	struct job *job;
 	int r = flow_describe_judge(test_run, test->checker.program, test,
-				    output.data ? output : (struct span){ "", 0 }, &own, &in, ret,
+				    output.data ? output : (struct span){ "", 0 }, &judge, ret,
 				    err);
 
 	if (r <= 0)
 		return r;
-	r = flow_execute(&own, &in, &job, err);
+	r = flow_execute(&judge.run, &judge.in, &job, err);
 	if (r >= 0) {
-		r = flow_read_judgement(&own, &in, job, ret, err);
+		r = flow_read_judgement(&judge, job, ret, err);
 		job_free(job);
 	}
-	arena_done(&own.memory);
+	arena_done(&judge.run.memory);
 	return r;
 }

@@ -48,9 +48,8 @@ struct party {
 
 struct talk {
 	struct party program, interactor;
-	struct run own; /* of the interactor */
+	struct judge_run judge; /* the interactor */
 	struct run_control control;
-	struct sandbox_spec in;
 	struct fiber *waiter;
 	struct capture transcript;
 	const struct party *speaker; /* of the last bytes in the transcript */
@@ -195,10 +194,10 @@ static void run_interactor(void *data)
 	int r;
 
 	t->control.fiber = fiber_current();
-	r = flow_execute(&t->own, &t->in, &job, &t->err);
+	r = flow_execute(&t->judge.run, &t->judge.in, &job, &t->err);
 	if (r >= 0) {
 		t->interactor.job = job;
-		r = flow_read_judgement(&t->own, &t->in, job, &ret->judgement, &t->err);
+		r = flow_read_judgement(&t->judge, job, &ret->judgement, &t->err);
 	}
 	t->control.fiber = NULL;
 	(void)on_party_started(&t->interactor, NULL);
@@ -286,14 +285,15 @@ int flow_interact(struct run *test_run, struct sandbox_spec *in, const struct re
 
 	*ret = (struct interaction){ 0 };
 	r = flow_describe_judge(test_run, test_run->request->interactor, test, (struct span){ 0 },
-				&t.own, &t.in, &ret->judgement, err);
+				&t.judge, &ret->judgement, err);
 	/* It does not compile: the program runs by itself, so that there is an end to tell. */
 	if (r <= 0)
 		return r < 0 ? r : flow_execute(test_run, in, job, err);
-	limit_interactor(&t.own, &test_run->decision.limits);
+	limit_interactor(&t.judge.run, &test_run->decision.limits);
 	/* In a loop, a descriptor stands once: the program's run has it there. */
-	if (t.own.options.use_cancel_fd)
-		t.own.options.cancel_fd = fcntl(t.own.options.cancel_fd, F_DUPFD_CLOEXEC, 3);
+	if (t.judge.run.options.use_cancel_fd)
+		t.judge.run.options.cancel_fd = fcntl(t.judge.run.options.cancel_fd,
+						      F_DUPFD_CLOEXEC, 3);
 	t.output_total_bytes = test_run->decision.limits.output_total_bytes;
 	capture_init(&t.transcript, TRANSCRIPT_BYTES);
 	party_init(&t.program, &t, "> ", test_run->control);
@@ -308,7 +308,7 @@ int flow_interact(struct run *test_run, struct sandbox_spec *in, const struct re
 			      "cannot make the pipes of the interactor: %s", strerror(-r));
 	} else {
 		take_part(&t.program, test_run, in);
-		take_part(&t.interactor, &t.own, &t.in);
+		take_part(&t.interactor, &t.judge.run, &t.judge.in);
 		r = hold_talk(&t, test_run, in, job, err);
 	}
 	party_done(&t.program);
@@ -320,8 +320,8 @@ int flow_interact(struct run *test_run, struct sandbox_spec *in, const struct re
 		job_free(t.interactor.job);
 	if (r < 0 && t.program.job)
 		job_free(t.program.job);
-	if (t.own.options.use_cancel_fd)
-		(void)fd_close(t.own.options.cancel_fd);
-	arena_done(&t.own.memory);
+	if (t.judge.run.options.use_cancel_fd)
+		(void)fd_close(t.judge.run.options.cancel_fd);
+	arena_done(&t.judge.run.memory);
 	return r;
 }

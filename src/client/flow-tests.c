@@ -366,7 +366,7 @@ static int judge_test(struct lane *l, const struct sandbox_spec *in, struct job_
 }
 
 /* The test's files beside the request's, or in the place of one. */
-static int add_files(struct run *run, const struct request_test *test, struct error *err)
+static int add_test_files(struct run *run, const struct request_test *test, struct error *err)
 {
 	int r = test->n_files > 0 ? flow_grow_files(run, test->n_files, err) : 0;
 
@@ -413,7 +413,7 @@ static int describe_test(struct lane *l, struct sandbox_spec *ret, struct error 
 			return error_set(err, ERROR_INTERNAL, errno, "cannot start a test: %s",
 					 strerror(errno));
 	}
-	r = add_files(&l->run, test, err);
+	r = add_test_files(&l->run, test, err);
 	if (r >= 0)
 		r = flow_describe(&l->run, ret, err);
 	if (r < 0)

@@ -248,14 +248,19 @@ struct judgement {
 /* output: of the tested program. The test's own run, whose control ends the checker, too. */
 int flow_check(const struct run *test_run, const struct request_test *test, struct span output,
 	       struct judgement *ret, struct error *err) _must_check_;
-/* 1: *own is a run of the program for this test, and *in its sandbox; 0: it cannot run, and *ret says why. */
+/* Such a program on its way: a run for one test, which owns its memory, and its sandbox. */
+struct judge_run {
+	struct run run;
+	struct sandbox_spec in;
+};
+/* 1: the judge can run; 0: it cannot, and *ret says why. */
 int flow_describe_judge(const struct run *test_run, const struct request *program,
-			const struct request_test *test, struct span output, struct run *own,
-			struct sandbox_spec *in, struct judgement *ret,
+			const struct request_test *test, struct span output,
+			struct judge_run *judge, struct judgement *ret,
 			struct error *err) _must_check_;
 /* Its judgement, from how it ended. */
-int flow_read_judgement(const struct run *own, const struct sandbox_spec *in, struct job *job,
-			struct judgement *ret, struct error *err) _must_check_;
+int flow_read_judgement(const struct judge_run *judge, struct job *job, struct judgement *ret,
+			struct error *err) _must_check_;
 
 /* flow-interact.c: a program that talks to the tested one. *job is the tested program's. */
 struct interaction {
