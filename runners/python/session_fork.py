@@ -52,7 +52,11 @@ class Forker:
 
     def fork(self, message):
         answer = {"op": "file", "n": message["n"], "error": None}
-        if reason := self.obstacle():
+        try:
+            reason = self.obstacle()
+        except OSError as error:  # it may have no descriptor left, or no /proc
+            reason = f"what the session has open cannot be listed: {error.filename or '/proc'}: {error.strerror}"
+        if reason:
             answer.update(error="EBUSY", message=reason)
             return answer
         flush()

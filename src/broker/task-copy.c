@@ -12,6 +12,7 @@
 #include "broker/task.h"
 
 #include "base/fd.h"
+#include "sandbox/mover.h"
 
 #include <string.h>
 #include <sys/epoll.h>
@@ -70,7 +71,7 @@ static struct sandbox *find_parent(const struct task *task, struct error *err)
 
 	if (parent && parent->state == TASK_RUNNING && parent->sandbox)
 		return parent->sandbox;
-	(void)error_set(err, ERROR_ENDED, ESRCH, "the session to fork has ended");
+	(void)error_set(err, ERROR_CONFLICT, ESRCH, MOVER_PARENT_ENDED);
 	return NULL;
 }
 
@@ -85,6 +86,10 @@ void task_move_copy(struct task *task, pid_t copy)
 {
 	struct error err = { 0 };
 
+	if (task->state == TASK_RUNNING && task->sandbox && !task->doomed) {
+		sandbox_drop_copy(task->sandbox, copy);
+		return;
+	}
 	/* At most once, and not when the task is ending. */
 	if (task->copied_from == 0 || task->state != TASK_PREPARING || task->doomed ||
 	    task->sandbox->order_fd < 0)

@@ -2,6 +2,7 @@
 /* Puts failures of a sandbox into words. The sandbox reports only an operation's index, an errno and a wait status. */
 #include "broker/task.h"
 
+#include "sandbox/mover.h"
 #include "sys/probe.h"
 
 #include <string.h>
@@ -60,12 +61,31 @@ static void explain_mount(const char *source, int errnum, struct error *err)
 	(void)error_set(err, ERROR_INPUT, errnum, "mounts: %s cannot be shown: %s", source, why);
 }
 
+/* Of making a copy. False: it failed as any sandbox may. */
+static bool explain_copy(const struct report *rep, struct error *err)
+{
+	bool moving = strcmp(rep->step, MOVER_MOVE_STEP) == 0;
+
+	if (rep->errnum == ESRCH || rep->errnum == ECHILD || (moving && rep->errnum == EPIPE))
+		(void)error_set(err, ERROR_CONFLICT, rep->errnum, "%s",
+				moving ? MOVER_COPY_ENDED : MOVER_PARENT_ENDED);
+	else if (moving)
+		/* The copy is the program's, and takes part only by waiting. */
+		(void)error_set(err, ERROR_CONFLICT, rep->errnum,
+				"a copy of the session cannot be moved into its sandbox: %s; the "
+				"program changed it meanwhile, or this host forbids to trace it",
+				strerror(rep->errnum));
+	return err->code != ERROR_NONE;
+}
+
 void task_explain_failure(const struct task *task, const struct report *rep, struct error *err)
 {
 	const struct host_facts *facts = &task->broker->host.facts;
 	const struct plan_view *v = &task->plan.view;
 	const struct op *op = rep->step[0] || rep->stage >= v->n_ops ? NULL : &v->ops[rep->stage];
 
+	if (task->copied_from && explain_copy(rep, err))
+		return;
 	if (op && op->kind == OP_FILE && (rep->errnum == ENOSPC || rep->errnum == EDQUOT))
 		(void)error_set(
 			err, ERROR_INPUT, ENOSPC,
@@ -113,6 +133,8 @@ void task_explain_death(struct task *task, int wait_status)
 	if (task->state == TASK_PREPARING && task->total.oom_kills > 0)
 		(void)error_set(&task->failure, ERROR_INPUT, ENOMEM,
 				"the given files do not fit the memory limit; raise --memory");
+	else if (task->state == TASK_PREPARING && task->copied_from)
+		(void)error_set(&task->failure, ERROR_CONFLICT, ECHILD, MOVER_PARENT_ENDED);
 	else if (task->state == TASK_PREPARING)
 		(void)error_set(&task->failure, ERROR_INTERNAL, ECHILD,
 				"the sandbox died while it was prepared; see: atoll doctor");

@@ -157,7 +157,7 @@ int task_begin(struct task *task, struct error *err) _must_check_;
 /* task-copy.c. Begins with a process of another task, in a sandbox inside that one's. */
 int task_begin_copy(struct task *task, const struct record_copy *copy,
 		    struct error *err) _must_check_;
-/* The process to move is there. */
+/* The process to move is there. Of a task that runs: a process that was to be moved gets no sandbox, and ends. */
 void task_move_copy(struct task *task, pid_t copy);
 /* Its sandbox is gone. Without a cgroup, its CPU time now counts for the one that it was in. */
 void task_leave_parent(const struct task *task);

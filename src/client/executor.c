@@ -433,6 +433,12 @@ int executor_name_copy(struct executor_run *run, int32_t pid)
 	return 0;
 }
 
+void executor_drop_copy(struct executor_run *run, int32_t pid)
+{
+	if (live_job(run))
+		job_drop_copy(live_job(run), pid);
+}
+
 int executor_park(struct executor_run *run)
 {
 	return live_job(run) ? job_park(live_job(run)) : -ESRCH;

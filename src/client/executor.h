@@ -158,6 +158,8 @@ int executor_interrupt(struct executor_run *run) _must_check_;
 int executor_name_copy(struct executor_run *run, int32_t pid) _must_check_;
 /* Of a session with copies: nothing in its sandbox runs any more. */
 int executor_park(struct executor_run *run) _must_check_;
+/* A process of this run that was to become the program of another one: it ends. */
+void executor_drop_copy(struct executor_run *run, int32_t pid);
 /* Of a session: the output that is in its pipes comes now; RUN_USAGE comes soon. */
 void executor_take_output(struct executor_run *run);
 int executor_ask_usage(struct executor_run *run) _must_check_;

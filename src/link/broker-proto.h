@@ -7,7 +7,8 @@
  *   RUN {job} [+ stdin,] + stdout, stderr, ─▶ a small plan is bytes behind the record, another one a
  *       ticket [, plan]                      sealed memfd
  *   RUN {job, parent} …                 ─▶ the same for a copy of a process of the running job `parent` (sandbox/mover.h)
- *   COPY {job, pid}                       ─▶ that copy, when it is there; RUN can bring it, too
+ *   COPY {job, pid}                       ─▶ that copy, when it is there; RUN can bring it, too. With the job `parent`: there is no
+ *                                            sandbox for that copy, and it ends
  *                                      ◀─ STARTED {job, isolation} [+ terminal]   or FAILED {job, error}; may come with DONE
  *                                      ◀─ STAGE {job, index, wait status, usage}  for each ended stage; the last may come with DONE
  *   KILL {job, cause}                     ─▶ any time

@@ -86,6 +86,14 @@ int job_name_copy(struct job *j, int32_t pid)
 	return link_send(j->link, &record, NULL, 0);
 }
 
+void job_drop_copy(struct job *j, int32_t pid)
+{
+	const struct record record = { .kind = RECORD_COPY, .job = j->port.job, .copy_pid = pid };
+
+	if (j->state == JOB_RUNNING)
+		(void)!link_send(j->link, &record, NULL, 0);
+}
+
 int job_park(struct job *j)
 {
 	const struct record record = { .kind = RECORD_PARK, .job = j->port.job };

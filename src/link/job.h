@@ -90,6 +90,8 @@ void job_kill(struct job *j, enum cause_kind cause);
 int job_signal(struct job *j, int signo) _must_check_;
 /* Stops every process of the sandbox for good, while copies of its program live on. -ESRCH as above. */
 int job_park(struct job *j) _must_check_;
+/* A copy of its program that was to be moved gets no sandbox: it ends. */
+void job_drop_copy(struct job *j, int32_t pid);
 /* The process that the job's program is, for one that began without it (record_copy). -ESRCH: the job has ended. */
 int job_name_copy(struct job *j, int32_t pid) _must_check_;
 /* Tells the output that is in the pipes now. */

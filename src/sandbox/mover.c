@@ -87,7 +87,7 @@ pid_t mover_await_copy(struct child *c)
 			(void)close(fds[i]);
 	if (r < 0)
 		return r;
-	c->step = "move the copy";
+	c->step = MOVER_MOVE_STEP;
 	if (sys_recv_record(c->keep_fd, &errnum, sizeof(errnum), NULL, NULL) !=
 	    (ssize_t)sizeof(errnum))
 		errnum = EPIPE;
@@ -146,13 +146,15 @@ static int clone_pid1(const struct mover *m, int pair[2])
 	(void)close(pair[1]);
 	if (waitpid((pid_t)pid, &status, 0) < 0)
 		return -errno;
-	return WIFEXITED(status) ? -WEXITSTATUS(status) : -EINTR;
+	/* Killed: with the parent's pid 1, or by the parent's program. */
+	return WIFEXITED(status) ? -WEXITSTATUS(status) : -ESRCH;
 }
 
-static void tell_broker(const struct mover *m, int r)
+static void tell_broker(const struct mover *m, const char *step, int r)
 {
-	const struct report failed = { .kind = REPORT_FAILED, .errnum = -r };
+	struct report failed = { .kind = REPORT_FAILED, .errnum = -r };
 
+	memcpy(failed.step, step, strlen(step));
 	(void)sys_send_record(m->control_fd, &failed, sizeof(failed), NULL, 0);
 }
 
@@ -212,6 +214,7 @@ void mover_main(struct mover *m)
 {
 	struct mover_fds fds = { .n_join = m->n_join, .group = m->group };
 	int pair[2], proc_fd, r = sys_prctl(PR_SET_PDEATHSIG, SIGKILL, 0);
+	const char *step = "prepare the mover";
 	sigset_t none;
 
 	sys_default_signals();
@@ -221,17 +224,21 @@ void mover_main(struct mover *m)
 	proc_fd = sys_open("/proc", O_RDONLY | O_DIRECTORY, 0);
 	if (r == 0)
 		r = proc_fd < 0 ? proc_fd : close_all_but(m, proc_fd);
-	if (r == 0)
+	if (r == 0) {
+		step = "enter the session's sandbox";
 		r = enter_parent(m);
+	}
 	/* A change of user clears it. */
 	if (r == 0)
 		r = sys_prctl(PR_SET_PDEATHSIG, SIGKILL, 0);
 	if (r == 0 && socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
 		r = -errno;
-	if (r == 0)
+	if (r == 0) {
+		step = MOVER_NEST_STEP;
 		r = clone_pid1(m, pair);
+	}
 	if (r < 0) {
-		tell_broker(m, r);
+		tell_broker(m, step, r);
 		_exit(1);
 	}
 	/* From now on pid 1 speaks with the broker. */

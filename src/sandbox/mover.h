@@ -31,6 +31,14 @@ struct mover {
 	char group[16]; /* the number in the names of its cgroups; "": it has none */
 };
 
+/* Steps that reports of failures name, at most 31 bytes as every step. */
+#define MOVER_NEST_STEP	   "make a sandbox inside it"
+#define MOVER_MOVE_STEP	   "move the copy"
+#define MOVER_PARENT_ENDED "the session ended while it was forked"
+#define MOVER_COPY_ENDED                                                                           \
+	"a copy of the session ended before it was moved into its sandbox; code that runs at a "   \
+	"fork, a signal or a limit did that"
+
 /* From the broker, with a pidfd. */
 struct mover_order {
 	pid_t copy; /* in the broker's pid namespace */

@@ -40,8 +40,7 @@ static int hold_copy(const struct sandbox *parent, pid_t copy, struct error *err
 	if (fd < 0 || parent->pid == 0 || copy == parent->pid ||
 	    !have_same_namespace(parent->pid, copy, "user") ||
 	    !have_same_namespace(parent->pid, copy, "pid"))
-		return error_set(err, ERROR_INTERNAL, ESRCH,
-				 "the process to move is not in the session's sandbox");
+		return error_set(err, ERROR_CONFLICT, ESRCH, MOVER_COPY_ENDED);
 	return TAKE_FD(fd);
 }
 
@@ -131,6 +130,14 @@ int sandbox_nest(struct sandbox *parent, const int fds[3], struct sandbox **ret,
 	return r;
 }
 
+void sandbox_drop_copy(const struct sandbox *parent, pid_t copy)
+{
+	_cleanup_close_ int fd = hold_copy(parent, copy, NULL);
+
+	if (fd >= 0)
+		(void)sys_pidfd_send_signal(fd, SIGKILL);
+}
+
 int sandbox_move(struct sandbox *sb, const struct sandbox *parent, pid_t copy, struct error *err)
 {
 	const struct mover_order order = { copy };
@@ -142,6 +149,8 @@ int sandbox_move(struct sandbox *sb, const struct sandbox *parent, pid_t copy, s
 	/* Where a process cannot join a group by itself (v2). */
 	if (sb->host->cgroups->clone_fd(sb->cgroup) >= 0)
 		r = sb->host->cgroups->attach(sb->cgroup, copy, err);
+	if (r == -ESRCH)
+		return error_set(err, ERROR_CONFLICT, ESRCH, MOVER_COPY_ENDED);
 	if (r < 0)
 		return r;
 	r = sys_send_record(sb->order_fd, &order, sizeof(order), &sb->program_pidfd, 1);

@@ -148,6 +148,8 @@ int sandbox_nest(struct sandbox *parent, const int fds[3], struct sandbox **ret,
 /* copy: its pid in the broker's namespace. Once. -ESRCH: no such process in the parent's sandbox. */
 int sandbox_move(struct sandbox *sb, const struct sandbox *parent, pid_t copy,
 		 struct error *err) _must_check_;
+/* Kills a process of the parent's that was to be moved. One that has been moved is not the parent's any more. */
+void sandbox_drop_copy(const struct sandbox *parent, pid_t copy);
 /* A uid and a cgroup without a process; sandbox_vacate() frees them. */
 int sandbox_reserve(struct sandbox_host *host, struct sandbox **ret,
 		    struct error *err) _must_check_;

@@ -10,6 +10,7 @@
 #include "sandbox/child.h"
 #include "sandbox/dev.h"
 #include "sandbox/layers.h"
+#include "sandbox/mover.h"
 #include "sandbox/net.h"
 #include "sandbox/spawn.h"
 #include "sandbox/tree.h"
@@ -419,6 +420,48 @@ static bool is_open(int fd)
 	return recv(fd, &byte, sizeof(byte), MSG_PEEK | MSG_DONTWAIT) < 0 && errno == EAGAIN;
 }
 
+/* A copy's sandbox dies with its parent's, at any step. */
+static int parent_ended(struct error *err)
+{
+	return error_set(err, ERROR_CONFLICT, ESRCH, MOVER_PARENT_ENDED);
+}
+
+/* A process of this one's user, in namespaces of its own: whether one more of them may be made. */
+static bool may_make_namespaces(void)
+{
+	const struct clone_request req = { .flags = CLONE_NEWUSER | CLONE_NEWPID,
+					   .cgroup_fd = -EBADF };
+	_cleanup_close_ int pidfd = -EBADF;
+	pid_t pid = sys_clone(&req, &pidfd);
+
+	if (pid == 0)
+		_exit(0);
+	if (pid > 0)
+		(void)waitpid(pid, NULL, 0);
+	return pid > 0;
+}
+
+/* ENOSPC (EUSERS on old kernels) has two causes: the number of namespaces, and their depth. */
+static int nest_failed(const struct sandbox *sb, const struct report *rep, struct error *err)
+{
+	bool full = rep->errnum == ENOSPC || rep->errnum == EUSERS;
+
+	/* Where pid 1 is dying, the kernel makes no process: ENOMEM. */
+	if (rep->errnum == ESRCH || rep->errnum == ENOMEM)
+		return parent_ended(err);
+	if (full && may_make_namespaces())
+		return error_set(err, ERROR_CONFLICT, rep->errnum,
+				 "the session is a copy of a copy too many times: the kernel nests "
+				 "at most 32 user namespaces; fork an earlier session of its line");
+	if (rep->errnum == EPERM || rep->errnum == EACCES)
+		return error_set(err, ERROR_POLICY, rep->errnum,
+				 "a session cannot be forked on this host: it does not permit to "
+				 "%.*s (%s); a container must leave the daemon CAP_SYS_CHROOT and "
+				 "CAP_SYS_ADMIN",
+				 (int)sizeof(rep->step), rep->step, strerror(rep->errnum));
+	return clone_failed(sb, -rep->errnum, err);
+}
+
 int sandbox_arrive(struct sandbox *sb, struct error *err)
 {
 	struct report rep;
@@ -427,18 +470,20 @@ int sandbox_arrive(struct sandbox *sb, struct error *err)
 	ssize_t n = sys_recv_from(sb->control_fd, &rep, sizeof(rep), &pid);
 
 	if (n == (ssize_t)sizeof(rep) && rep.kind == REPORT_FAILED && rep.errnum > 0)
-		return clone_failed(sb, -rep.errnum, err);
+		return sb->nested ? nest_failed(sb, &rep, err) : clone_failed(sb, -rep.errnum, err);
 	if (n != (ssize_t)sizeof(rep) || rep.kind != REPORT_HELLO || pid <= 1)
-		return error_set(err, ERROR_INTERNAL, EPROTO, "a zygote made no sandbox");
+		return sb->nested
+			       ? parent_ended(err)
+			       : error_set(err, ERROR_INTERNAL, EPROTO, "a zygote made no sandbox");
 	/* It is a child of this process and not waited for, so its number cannot mean another process. */
 	sb->pid = pid;
 	sb->pidfd = sys_pidfd_open(pid);
+	/* A copy's is another's child, but as long as the socket is open it is alive, and the number its own. */
+	if (sb->nested && (sb->pidfd == -ESRCH || !is_open(sb->control_fd)))
+		return parent_ended(err);
 	if (sb->pidfd < 0)
 		return error_set(err, ERROR_INTERNAL, -sb->pidfd,
 				 "a sandbox process cannot be held: %s", strerror(-sb->pidfd));
-	/* It is another's child, but as long as the socket is open it is alive, and the number its own. */
-	if (sb->nested && !is_open(sb->control_fd))
-		return error_set(err, ERROR_INTERNAL, ESRCH, "a copy's sandbox has ended");
 	(void)setsockopt(sb->control_fd, SOL_SOCKET, SO_PASSCRED, &off, sizeof(off));
 	if (sb->cloned_apart && sb->host->cgroups->clone_fd(sb->cgroup) >= 0) {
 		int r = sb->host->cgroups->attach(sb->cgroup, pid, err);

@@ -215,12 +215,18 @@ static enum error_code blame(const struct verdict *v)
 }
 
 /* An interpreter that ends before it is ready will do so again: what waits for it is told why. */
-static void fail_waiting(struct session *s, const struct result *res, const struct error *err)
+static void fail_waiting(const struct session_life *life, const struct result *res,
+			 const struct error *err)
 {
+	struct session *s = life->session;
 	struct error why = *err;
 	struct turn *t;
 
-	if (why.code == ERROR_NONE) {
+	/* A copy's sandbox dies with its parent's, which the broker sees as a kill from outside. */
+	if (why.code == ERROR_NONE && life->parent && res->verdict.status == STATUS_INTERRUPTED) {
+		(void)error_set(&why, ERROR_CONFLICT, ESRCH,
+				"the session ended while it was forked");
+	} else if (why.code == ERROR_NONE) {
 		const char *said = res->err.text ? res->err.text : "";
 
 		(void)error_set(&why, blame(&res->verdict), EPIPE,
@@ -260,7 +266,7 @@ static void on_life_end(void *data, struct result *res, const struct error *err)
 		session_lose(s, res ? res->verdict.cause.detail : "an error of the server");
 	session_tell(&s->stop_waits, s, NULL);
 	if (current && !life->is_ready && !s->closed)
-		fail_waiting(s, res, err);
+		fail_waiting(life, res, err);
 	(void)result_free(res);
 	life->has_ended = true;
 	if (life->n_copies == 0)
@@ -294,7 +300,21 @@ static int begin_life(struct session *s, struct session_life *parent, struct err
 	if (!life)
 		return error_oom(err);
 	life->session = session_ref(s);
+	life->parent = parent;
+	if (parent)
+		parent->n_copies++;
 	r = executor_open_session(o->executor, s->request, &life->run, err);
+	/* On a fiber, that may have waited: a life that no session knows of would never end. */
+	if (r >= 0 && s->closed)
+		r = error_set(err, ERROR_NOT_FOUND, ENOENT, "the session has ended");
+	if (r >= 0 && parent && parent->has_ended)
+		r = error_set(err, ERROR_CONFLICT, ESRCH, "the session ended while it was forked");
+	if (r >= 0 && s->life) {
+		/* Another reset has begun meanwhile: its interpreter is as new. */
+		executor_discard(life->run);
+		life_free(life);
+		return 0;
+	}
 	if (r >= 0) {
 		r = channel_open(&life->channel, o->loop, listener, &life->program_fd);
 		if (r < 0)
@@ -312,9 +332,6 @@ static int begin_life(struct session *s, struct session_life *parent, struct err
 		life_free(life);
 		return r;
 	}
-	life->parent = parent;
-	if (parent)
-		parent->n_copies++;
 	s->life = life;
 	session_move(s, SESSION_STARTING, clock_now_ns() + START_MS * NS_PER_MS);
 	return 0;

@@ -19,12 +19,12 @@ enum { FORK_MAX = 32 };
 struct session_fork {
 	struct session_fork_reply reply;
 	struct log *log;
+	struct turn *turn; /* NULL: it is answered */
 	size_t count, n, n_begun, n_named, n_starting;
 	struct session *list[FORK_MAX]; /* references */
 	pid_t copies
 		[FORK_MAX]; /* that have announced themselves, maybe before their sandbox was begun */
 	size_t n_copies;
-	bool is_answered;
 	struct error error;
 };
 
@@ -32,7 +32,7 @@ static void end_fork(struct session_fork *f)
 {
 	bool failed = f->error.code != ERROR_NONE;
 
-	if (!f->is_answered || f->n_starting > 0)
+	if (f->turn || f->n_starting > 0)
 		return;
 	for (size_t i = 0; failed && i < f->n; i++)
 		session_close(f->list[i]);
@@ -46,6 +46,15 @@ static void end_fork(struct session_fork *f)
 	free(f);
 }
 
+/* All or none: processes that wait to be moved need not wait for their alarm. Those that were moved are not the parent's any more. */
+static void drop_copies(struct session_fork *f)
+{
+	struct session_life *life = f->turn ? f->turn->life : NULL;
+
+	for (size_t i = 0; life && i < f->n_copies; i++)
+		executor_drop_copy(life->run, f->copies[i]);
+}
+
 static void on_copy_ready(void *data, struct session *s, const struct error *err)
 {
 	struct session_fork *f = data;
@@ -54,6 +63,8 @@ static void on_copy_ready(void *data, struct session *s, const struct error *err
 	f->n_starting--;
 	if (err && f->error.code == ERROR_NONE)
 		f->error = *err;
+	if (err)
+		drop_copies(f);
 	end_fork(f);
 }
 
@@ -98,10 +109,11 @@ static void name_copies(struct session_fork *f)
 	for (; f->n_named < MIN(f->n_begun, f->n_copies); f->n_named++) {
 		struct session_life *life = f->list[f->n_named]->life;
 
-		/* Without a sandbox for it, its alarm ends it. */
 		if (life)
 			(void)!executor_name_copy(life->run, f->copies[f->n_named]);
 	}
+	if (f->error.code != ERROR_NONE)
+		drop_copies(f);
 }
 
 /* On a fiber, beginning one may wait: copies announce themselves meanwhile, or the runner says why there are none. */
@@ -144,7 +156,7 @@ static void on_fork_answer(void *data, const json_t *answer, const struct error 
 	const char *words = json_string_value(json_object_get(answer, "message"));
 	struct session_fork *f = data;
 
-	f->is_answered = true;
+	f->turn = NULL;
 	/* The end of the parent's sandbox ends those of its copies: it is the reason. */
 	if (!code && err->code != ERROR_NONE)
 		f->error = *err;
@@ -152,6 +164,12 @@ static void on_fork_answer(void *data, const json_t *answer, const struct error 
 		;
 	else if (code)
 		(void)error_set(&f->error, ERROR_CONFLICT, EBUSY, "%.200s", words ? words : code);
+	else if (f->n_copies < f->count)
+		(void)error_set(
+			&f->error, ERROR_CONFLICT, ECHILD,
+			"%zu of %zu copies of the session ended before they were there; code "
+			"that runs at a fork (os.register_at_fork) did that",
+			f->count - f->n_copies, f->count);
 	else if (f->n_named < f->count)
 		(void)error_set(&f->error, ERROR_INTERNAL, EAGAIN,
 				"only %zu of %zu copies of the session could be made", f->n_named,
@@ -159,6 +177,11 @@ static void on_fork_answer(void *data, const json_t *answer, const struct error 
 	if (f->error.code != ERROR_NONE)
 		fail_fork(f);
 	end_fork(f);
+}
+
+bool session_has_proc(const struct session *s)
+{
+	return !s->isolation.proc || strcmp(s->isolation.proc, "none") != 0;
 }
 
 static char *fork_line(const struct turn *t, int64_t count)
@@ -185,6 +208,10 @@ int session_fork(struct session *s, int64_t count, struct session_fork_reply rep
 				 "with Landlock, "
 				 "unless they were made with \"forkable\": false or under a policy "
 				 "that forbids it");
+	if (!session_has_proc(s))
+		return error_set(err, ERROR_CONFLICT, EOPNOTSUPP,
+				 "the session cannot be forked: its sandbox has no /proc on this "
+				 "host; see: atoll doctor");
 	if (count < 1 || count > FORK_MAX)
 		return error_field(err, "count", "count: give a number from 1 to %d", FORK_MAX);
 	r = caller_check(s->all->o.callers, s->caller, demand, err);
@@ -200,7 +227,9 @@ int session_fork(struct session *s, int64_t count, struct session_fork_reply rep
 		free(f);
 		return error_oom(err);
 	}
-	*f = (struct session_fork){ .reply = reply, .log = s->all->o.log, .count = (size_t)count };
+	*f = (struct session_fork){
+		.reply = reply, .log = s->all->o.log, .turn = t, .count = (size_t)count
+	};
 	t->file = (struct session_file_reply){ f, on_fork_answer };
 	t->fork = f;
 	session_line_up(s, t);

@@ -188,6 +188,8 @@ void session_enlist(struct session *s);
 /* --- session-fork.c --- */
 /* The turn's runner has been told to fork: begins the sessions, so that their sandboxes are made meanwhile. */
 void session_fork_begin(struct turn *t);
+/* Without one the runner cannot tell whether it may be forked. True as long as that is not known. */
+bool session_has_proc(const struct session *s);
 /* A process that a turn's runner has forked waits to be moved. */
 void session_fork_take(struct turn *t, pid_t copy);
 

@@ -50,6 +50,12 @@ static bool is_callers(const struct session *s, const char *caller)
 	return !caller || strcmp(s->caller->name, caller) == 0;
 }
 
+/* A copy is there for clients when its fork is answered: before, it is part of that. */
+static bool is_shown(const struct session *s, const char *caller)
+{
+	return is_callers(s, caller) && (s->was_ready || !*s->parent);
+}
+
 int64_t sessions_count_of(const struct sessions *all, const char *caller)
 {
 	int64_t n = 0;
@@ -61,28 +67,34 @@ int64_t sessions_count_of(const struct sessions *all, const char *caller)
 
 int64_t sessions_close_of(struct sessions *all, const char *caller)
 {
-	struct session *s, *next;
+	struct session *s = all->list;
 	int64_t n = 0;
 
-	for (s = all->list; s; s = next) {
-		next = s->next;
-		if (is_callers(s, caller)) {
-			session_close(s);
-			n++;
+	while (s) {
+		if (!is_callers(s, caller)) {
+			s = s->next;
+			continue;
 		}
+		session_close(s);
+		n++;
+		/* With one copy that was not ready yet, its siblings are closed: any session may be off the list now. */
+		s = all->list;
 	}
 	return n;
 }
 
 void sessions_drain(struct sessions *all)
 {
-	struct session *s, *next;
+	struct session *s = all->list;
 
 	all->closed = true;
-	for (s = all->list; s; s = next) {
-		next = s->next;
-		if (s->n_turns_open == 0)
-			session_close(s);
+	while (s) {
+		if (s->n_turns_open > 0) {
+			s = s->next;
+			continue;
+		}
+		session_close(s);
+		s = all->list;
 	}
 }
 
@@ -300,6 +312,12 @@ static int charge_request(struct session *s, struct error *err)
 	return r;
 }
 
+static int refuse_new(struct error *err)
+{
+	return error_set(err, ERROR_STOPPING, ESHUTDOWN,
+			 "the server is stopping; try again when it is back");
+}
+
 /* A session without a sandbox. */
 static int add_session(struct sessions *all, const char *caller, json_t *body, struct session **ret,
 		       struct error *err)
@@ -309,8 +327,7 @@ static int add_session(struct sessions *all, const char *caller, json_t *body, s
 	int r;
 
 	if (all->closed)
-		return error_set(err, ERROR_STOPPING, ESHUTDOWN,
-				 "the server is stopping; try again when it is back");
+		return refuse_new(err);
 	r = caller_check(all->o.callers, caller_find(all->o.callers, caller), demand, err);
 	if (r < 0)
 		return r;
@@ -322,6 +339,9 @@ static int add_session(struct sessions *all, const char *caller, json_t *body, s
 		r = charge_request(s, err);
 	if (r >= 0)
 		r = decide_session(s, body, err);
+	/* On a fiber, deciding may have waited. */
+	if (r >= 0 && all->closed)
+		r = refuse_new(err);
 	if (r < 0) {
 		(void)session_unref(s);
 		return r;
@@ -365,7 +385,7 @@ int session_find(struct sessions *all, const char *caller, const char *id, struc
 		 struct error *err)
 {
 	for (struct session *s = all->list; s; s = s->next)
-		if (strcmp(s->id, id) == 0 && is_callers(s, caller)) {
+		if (strcmp(s->id, id) == 0 && is_shown(s, caller)) {
 			*ret = s;
 			return 0;
 		}
@@ -402,15 +422,15 @@ json_t *session_to_json(const struct session *s)
 
 	clock_format_utc(s->created_ns, created, sizeof(created));
 	clock_format_utc(clock_realtime_ns() + MAX(left_ns, (int64_t)0), expires, sizeof(expires));
-	return json_pack("{s:s, s:s*, s:s, s:s, s:s, s:s, s:f, s:I, s:I, s:o, s:o, s:o, s:b, s:s?}",
-			 "id", s->id, "name", *s->name ? s->name : NULL, "language", s->language,
-			 "state", state_word(s), "created_at", created, "expires_at", expires,
-			 "idle_timeout", (double)s->idle_ms / MS_PER_SEC, "executions",
-			 (json_int_t)s->n_executions, "waiting", (json_int_t)s->n_turns_open,
-			 "limits", limits_to_json(&s->limits), "labels",
-			 labels ? json_incref(labels) : json_object(), "isolation",
-			 isolation_to_json(&s->isolation), "forkable", s->forkable, "parent",
-			 *s->parent ? s->parent : NULL);
+	return json_pack(
+		"{s:s, s:s*, s:s, s:s, s:s, s:s, s:f, s:I, s:I, s:o, s:o, s:o, s:b, s:s?}", "id",
+		s->id, "name", *s->name ? s->name : NULL, "language", s->language, "state",
+		state_word(s), "created_at", created, "expires_at", expires, "idle_timeout",
+		(double)s->idle_ms / MS_PER_SEC, "executions", (json_int_t)s->n_executions,
+		"waiting", (json_int_t)s->n_turns_open, "limits", limits_to_json(&s->limits),
+		"labels", labels ? json_incref(labels) : json_object(), "isolation",
+		isolation_to_json(&s->isolation), "forkable", s->forkable && session_has_proc(s),
+		"parent", *s->parent ? s->parent : NULL);
 }
 
 json_t *sessions_to_json(struct sessions *all, const char *caller)
@@ -418,7 +438,7 @@ json_t *sessions_to_json(struct sessions *all, const char *caller)
 	json_t *list = json_array();
 
 	for (const struct session *s = all->list; s; s = s->next)
-		if (is_callers(s, caller))
+		if (is_shown(s, caller))
 			(void)json_array_append_new(list, session_to_json(s));
 	return json_pack("{s:o}", "sessions", list);
 }

@@ -7,8 +7,9 @@ import time
 import pytest
 
 from live import Asking, Copy, Session, ask_fork, fork
+from program import Atoll
 from resident import wait_until
-from web import problem, sse
+from web import Served, problem, sse
 
 quick = pytest.mark.quick
 MiB = 1 << 20
@@ -384,6 +385,70 @@ def test_reset_and_delete_under_a_fork(session):
         problem(waiting.result(), status)
 
 
+def quiet(served, seen):
+    """What the program did is no failure of ours: the log has no error."""
+    assert not [r for r in served.daemon.records[seen:] if r["level"] == "error"]
+
+
+def test_copies_that_leave(session, served):
+    """In a hook of the program, before they can be moved: that is the program's doing, and the session goes on."""
+    seen = len(served.daemon.records)
+    session.run("import os; leaves = True; os.register_at_fork(after_in_child=lambda: leaves and os._exit(3))")
+    refused(session, "code that runs at a fork (os.register_at_fork) did that")
+    session.run("leaves = False")
+    assert fork(session)[0].value("1 + 1") == 2
+    quiet(served, seen)
+
+
+def test_the_depth_of_the_kernel(session, served):
+    """Namespaces are nested at most 32 deep: the last copy of a copy says so, and lives."""
+    seen, line = len(served.daemon.records), [session]
+    while (answer := ask_fork(line[-1])).status == 201:
+        line.append(Copy(session.web, answer.json()["sessions"][0]))
+    assert "at most 32 user namespaces" in problem(answer, 409, "conflict"), answer
+    began = time.monotonic()
+    refused(line[-1], "at most 32 user namespaces")
+    assert time.monotonic() - began < 8  # the process that was to be moved is ended, and not left to its alarm
+    assert 16 < len(line) <= 33 and line[-1].value("1 + 1") == 2
+    for one in line[1:]:
+        session.web.delete(one.path)
+    quiet(served, seen)
+
+
+def test_resets_race_with_forks(session, served, web):
+    """Each fork has its copies, or says that the session ended; none is a failure of ours, and none waits long."""
+    seen = len(served.daemon.records)
+    for n in range(24):
+        waiting = Asking(lambda: ask_fork(session, 2))
+        if n % 2:
+            session.busy()
+        assert web.post(f"{session.path}/reset").status == 200
+        answer = waiting.result()
+        if answer.status == 201:
+            for made in answer.json()["sessions"]:
+                web.delete(f"/v1/sessions/{made['id']}")
+        else:
+            problem(answer, 409, "conflict")
+    quiet(served, seen)
+
+
+@pytest.mark.modes("root")
+def test_a_host_that_forbids(mode, stage):
+    """Without a /proc in the sandbox, and without CAP_SYS_CHROOT, as in some containers: refused in words, and the session lives."""
+    hosts = {"no /proc": ["unshare", "-m", "sh", "-c", 'mount --bind /dev/null /proc/uptime && exec "$@"', "sh"],
+             "CAP_SYS_CHROOT": ["setpriv", "--bounding-set", "-sys_chroot", "--inh-caps", "-sys_chroot"]}
+    for words, wrap in hosts.items():
+        served = Served(Atoll(mode, stage), stage.scratch(mode, "forbids"), wrap=wrap)
+        try:
+            with Session(served.web) as session:
+                answer = ask_fork(session)
+                assert answer.status in (403, 409) and words in answer.json()["detail"], answer
+                assert session.value("1 + 1") == 2
+            quiet(served, 0)
+        finally:
+            served.end()
+
+
 def test_a_lying_runner(session, served):
     """The code in a session is the runner's process: it can say that it forked, and fork what it wants."""
     session.run(block("""
@@ -391,9 +456,7 @@ def test_a_lying_runner(session, served):
         runner = sys.modules["atoll_session"]
         runner.Forker.fork = lambda self, message: {"op": "file", "n": message["n"], "error": None}
         """))
-    seen = len(served.daemon.records)
-    assert ask_fork(session).status == 500
-    assert "only 0 of 1" in served.daemon.wait_record("a session was not forked", seen)["why"]
+    refused(session, "1 of 1 copies of the session ended before they were there")
     session.run(block("""
         def fork(self, message):
             channel = os.dup(self.session.channel.fd)
@@ -408,7 +471,7 @@ def test_a_lying_runner(session, served):
         runner.Forker.fork = fork
         """))
     began = time.monotonic()
-    assert ask_fork(session).status == 500  # it never waits to be moved, and is killed
+    refused(session, "a copy of the session cannot be moved")  # it never waits, and is killed
     assert time.monotonic() - began < 20
     assert session.value("1 + 1") == 2
 
