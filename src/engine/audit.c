@@ -115,6 +115,15 @@ void audit_history(struct engine *e)
 			"the history is damaged: start the daemon again, which puts it aside, "
 			"then run `atoll history repair`");
 	e->told_unsound = h.unsound;
+	if (h.degraded < 0 && !e->told_storage) {
+		struct error err = { 0 };
+
+		(void)history_trouble(e->o.history, true, &err);
+		log_say(e->o.log, LOG_ERROR, err.text);
+	} else if (h.degraded == 0 && e->told_storage) {
+		log_say(e->o.log, LOG_INFO, "results can be stored again");
+	}
+	e->told_storage = h.degraded < 0;
 }
 
 void audit_submitted(const struct execution *x)

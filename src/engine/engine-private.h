@@ -122,7 +122,7 @@ struct engine {
 	struct metrics metrics;
 	struct alerts *alerts;
 	struct poster *poster;
-	bool told_replaced, told_unsound; /* of the history: audit_history() */
+	bool told_replaced, told_unsound, told_storage; /* of the history: audit_history() */
 };
 
 /* --- execution-charge.c --- */
@@ -248,7 +248,7 @@ void audit_submitted(const struct execution *x);
 void audit_refused(struct engine *e, const char *caller, const struct error *err);
 void audit_created(struct execution *x); /* it runs */
 void audit_ended(struct execution *x, const struct result *res);
-/* Says once that the history is damaged, or that a damaged one was put aside. */
+/* Says once that the history is damaged, that a damaged one was put aside, and when trouble with its disk begins and ends. */
 void audit_history(struct engine *e);
 
 /* --- query-one.c --- */

@@ -39,9 +39,12 @@ static void save_again(struct engine *e)
 static int on_engine_tick(void *data, uint32_t events)
 {
 	struct engine *e = data;
-	bool more = history_tick(e->o.history);
+	bool more;
 
 	(void)events;
+	/* Also what the next line ends. */
+	audit_history(e);
+	more = history_tick(e->o.history);
 	audit_history(e);
 	if (e->unsaved.n > 0)
 		save_again(e);

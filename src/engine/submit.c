@@ -62,22 +62,25 @@ static int check_bounds(const struct engine *e, const struct submission *in, str
 	return r < 0 ? r : check_space(e, in, (int64_t)in->text.len, err);
 }
 
+static bool wants_no_history(const struct submission *in)
+{
+	return json_is_false(json_object_get(in->request, "history"));
+}
+
 static int check_gate(struct engine *e, const struct submission *in, struct error *err)
 {
-	int degraded = history_health(e->o.history).degraded, r;
+	int r;
 
 	if (e->draining) {
 		r = error_set(err, ERROR_STOPPING, ESHUTDOWN,
 			      "the server is stopping; try again when it is back");
 		return error_retry(err, r, RETRY_STORAGE_S);
 	}
-	if (degraded < 0) {
-		r = error_set(err, ERROR_STORAGE, -degraded,
-			      "the server cannot store anything now (%s); try again later",
-			      strerror(-degraded));
-		return error_retry(err, r, RETRY_STORAGE_S);
-	}
-	return check_bounds(e, in, err);
+	/* Callers with tokens may be strangers to this host, whose paths are not for them. */
+	r = wants_no_history(in)
+		    ? 0
+		    : history_trouble(e->o.history, strncmp(in->caller, "token:", 6) != 0, err);
+	return r < 0 ? error_retry(err, r, RETRY_STORAGE_S) : check_bounds(e, in, err);
 }
 
 /* A submission, and what is found out about it on the way. */
@@ -136,11 +139,6 @@ static int check_key(struct engine *e, const struct candidate *c, char existing[
 		return error_retry(err, r, RETRY_STORAGE_S);
 	}
 	return r;
-}
-
-static bool wants_no_history(const struct submission *in)
-{
-	return json_is_false(json_object_get(in->request, "history"));
 }
 
 /* What is found by an id or a key later must be on record. */

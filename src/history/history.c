@@ -20,8 +20,7 @@
 
 enum {
 	CHECK_BYTES_MAX = 64 << 20, /* larger ones take too long to check at a start */
-	CHECKPOINT_PAGES = 1000,
-	SETTLE_AFTER_S = 2, /* without a write */
+	SETTLE_AFTER_S = 2,	    /* without a write */
 	TICK_COUNTED = 512,
 	TICK_INDEXED = 128,
 	TICK_LISTED = 64,
@@ -152,6 +151,7 @@ static int open_all(struct history *h, struct error *err)
 		r = lock_history(h, err);
 	if (r < 0)
 		return r;
+	disk_reserve_measure(h);
 	h->health.clean = size_of(h, HISTORY_LOG) == 0 && size_of(h, ARRIVALS) == 0;
 	h->sweep = h->health.clean ? SWEEP_END : 0;
 	(void)clock_gettime(CLOCK_REALTIME_COARSE, &now);
@@ -263,7 +263,7 @@ static int tick_checkpoint(struct history *h)
 {
 	if (h->unsettled && clock_now_ns() - h->written_ns >= SETTLE_AFTER_S * NS_PER_SEC)
 		return store_settle(h);
-	return h->wal_pages >= CHECKPOINT_PAGES ? store_checkpoint(h) : 0;
+	return h->wal_pages >= h->log_pages ? store_checkpoint(h) : 0;
 }
 
 bool history_tick(struct history *h)

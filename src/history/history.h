@@ -74,6 +74,12 @@ struct history_health {
 struct history_health history_health(const struct history *h);
 
 /*
+ * 0, or the trouble (ERROR_STORAGE, field history): which disk is full, and how many bytes must be free there. Without name_dir the words
+ * are for callers that must not learn paths of this host.
+ */
+int history_trouble(const struct history *h, bool name_dir, struct error *err);
+
+/*
  * Work that can wait, a few milliseconds at most: search index, statistics, retention, checkpoints, orphaned
  * files, the end of trouble. To be called about once a second, under load every 50 ms or so: then its steps stay
  * short, and no commit has to make a checkpoint. true: there is more to do, call again soon.

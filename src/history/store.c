@@ -25,7 +25,8 @@
 #include "base/fd.h"
 
 enum {
-	WAL_PAGES_MAX = 4096, /* 16 MiB, some 7 ms to copy: a commit makes the checkpoint itself */
+	LATE_CHECKPOINT =
+		4, /* times the usual size (16 MiB, some 7 ms to copy): a commit makes the checkpoint itself */
 	HASH_BYTES = 32,
 };
 
@@ -326,7 +327,7 @@ static int on_commit(void *data, sqlite3 *db, const char *name, int pages)
 	h->wal_pages = pages;
 	h->unsettled = true;
 	h->written_ns = clock_now_ns();
-	if (pages >= WAL_PAGES_MAX)
+	if (pages >= LATE_CHECKPOINT * h->log_pages)
 		(void)store_checkpoint(h);
 	return SQLITE_OK;
 }

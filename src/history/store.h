@@ -132,7 +132,9 @@ struct history {
 	struct marks marks;
 	struct arrivals arrivals;
 	struct history_health health;
-	bool reserve_spent; /* given up for those that must still write */
+	bool reserve_spent;    /* given up for those that must still write */
+	int64_t reserve_bytes; /* the room that is set aside */
+	int log_pages;	       /* from so many on, the log is written into the database */
 	bool recovery_waits; /* rows of a dead process still say `running`: there was no room for results */
 	bool damaged;	     /* SQLite said that the file is not what it wrote: unsound_set() */
 	bool repairing;	     /* there is a struct history_repair */
@@ -208,6 +210,7 @@ bool unsound_is_set(const struct history *h);
 void unsound_clear(struct history *h);
 
 /* disk-reserve.c: trouble and its end */
+void disk_reserve_measure(struct history *h);
 void disk_reserve_open(struct history *h);
 bool disk_reserve_spend(struct history *h); /* true: there is more room now than at the last try */
 void disk_reserve_probe(struct history *h);

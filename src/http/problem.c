@@ -57,7 +57,8 @@ struct problem problem_from_error(const struct error *err)
 	return (struct problem){
 		.status = kinds[kind].status,
 		.code = named ? "invalid_field" : kinds[kind].code,
-		.detail = kinds[kind].detail ? kinds[kind].detail : err->text,
+		/* Words about a key of the request are meant for its client. */
+		.detail = kinds[kind].detail && !err->field[0] ? kinds[kind].detail : err->text,
 		.field = err->field,
 	};
 }

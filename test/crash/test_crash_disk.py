@@ -6,7 +6,9 @@ Names carry the ids of the threat catalogue. test/lib/chaos.py has the promises.
 import contextlib
 import os
 import random
+import re
 import signal
+import threading
 import time
 from pathlib import Path
 
@@ -78,6 +80,23 @@ class SmallDisk:
 
     def free(self):
         os.unlink(self.path / "fill")
+
+    @contextlib.contextmanager
+    def kept_full(self):
+        """Also the room that the daemon gives back is taken, at once."""
+        over = threading.Event()
+
+        def fill():
+            while not over.wait(0.01):
+                self.fill()
+
+        thread = threading.Thread(target=fill, daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            over.set()
+            thread.join()
 
     def refuses(self):
         """Keeps it full until new work is refused: what a run leaves behind may fit in what was set aside."""
@@ -188,20 +207,20 @@ def test_C11_killed_with_a_full_disk(start, work):
     wait_until(lambda: chaos.who_runs("60.375"), 25, "it does not begin")
     queued = web.submit("bash", "echo queued")
     chaos.wait_until(disk.refuses, 20, "work is accepted though nothing can be stored")
-    n = len(disk.survivor.daemon.records)
-    os.kill(disk.survivor.daemon.child("front"), signal.SIGKILL)
-    chaos.wait_until(lambda: not chaos.who_runs("60.375"), chaos.ORPHANS_MAX_S, "it outlived its front")
-    disk.survivor.daemon.wait_record("a process died and is started again", n, process="front")
+    with disk.kept_full():
+        n = len(disk.survivor.daemon.records)
+        os.kill(disk.survivor.daemon.child("front"), signal.SIGKILL)
+        chaos.wait_until(lambda: not chaos.who_runs("60.375"), chaos.ORPHANS_MAX_S, "it outlived its front")
+        disk.survivor.daemon.wait_record("a process died and is started again", n, process="front")
 
-    def tells():
-        disk.fill()
-        with contextlib.suppress(*chaos.LOST):
-            return web.get(f"/v1/executions/{before['id']}").status == 200
-        return False
+        def tells():
+            with contextlib.suppress(*chaos.LOST):
+                return web.get(f"/v1/executions/{before['id']}").status == 200
+            return False
 
-    chaos.wait_until(tells, 20, lambda: f"no front on a full disk: {disk.survivor.said()}")
-    assert web.state(before["id"]) == before and web.state(queued)["status"] == "queued"
-    problem(disk.refuses(), 503, "storage")
+        chaos.wait_until(tells, 20, lambda: f"no front on a full disk: {disk.survivor.said()}")
+        assert web.state(before["id"]) == before and web.state(queued)["status"] == "queued"
+    chaos.wait_until(disk.refuses, 20, "work is accepted though nothing can be stored")
     disk.free()
     chaos.wait_until(disk.survivor.is_ready, 40, lambda: f"no recovery: {disk.survivor.said()}")
     assert web.wait(running)["status"] == "interrupted"
@@ -209,3 +228,34 @@ def test_C11_killed_with_a_full_disk(start, work):
     assert disk.survivor.end() == 0
     check_database(disk.path)
     os.close(disk.fd)
+
+
+@pytest.mark.modes("root")
+@pytest.mark.parametrize("size", ["3m", "8m"])
+def test_full_disk_of_a_small_state_directory(start, work, size):
+    """What needs no record goes on; the refusal says which directory is full and how many bytes it needs; with that room all is well."""
+    disk = SmallDisk(start, work, size=size)
+    web = disk.web
+    before = web.execute("bash", "echo before")
+    for _ in range(2):
+        n = len(disk.survivor.daemon.records)
+        with disk.kept_full():
+            chaos.wait_until(disk.refuses, 20, "work is accepted though nothing can be stored")
+            detail = problem(web.post("/v1/execute", {"language": "bash", "code": "true"}), 503, "storage")
+            needed = int(re.search(r"needs (\d+) bytes", detail)[1])
+            assert str(disk.survivor.state) in detail and 0 < needed <= {"3m": 3, "8m": 8}[size] << 18 and "history" in detail, detail
+            chaos.wait_until(lambda: any(r["level"] == "error" and f"{disk.survivor.state}/history is full" in r["msg"] for r in disk.survivor.daemon.records[n:]),
+                             20, lambda: f"the log does not say it: {disk.survivor.daemon.records[n:]} {disk.survivor.state}")
+            for i in range(3):
+                answer = web.post("/v1/execute", {"language": "bash", "code": f"echo {i}; seq 1000", "history": False})
+                assert answer.status == 200 and answer.json()["stdout"].startswith(f"{i}\n1\n2\n"), answer
+            assert web.state(before["id"]) == before
+        disk.free()
+        chaos.wait_until(disk.survivor.is_ready, 60, lambda: f"no recovery: {disk.survivor.said()}")
+        disk.survivor.daemon.wait_record("results can be stored again", n)
+        after = web.execute("bash", "echo after")
+        assert web.state(after["id"]) == after
+    assert disk.survivor.end() == 0
+    rows = check_database(disk.path)
+    os.close(disk.fd)
+    assert {rows[id] for id in (before["id"], after["id"])} == {"success"}

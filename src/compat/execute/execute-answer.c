@@ -226,7 +226,9 @@ json_t *execute_refusal(const struct execute_call *call, const struct error *err
 					 "is room." },
 	};
 	bool known = err->code > ERROR_NONE && err->code < _ERROR_MAX && kinds[err->code].status;
-	const char *text = known ? kinds[err->code].text : failed.text;
+	const char *text = known && err->field[0] ? NULL
+			   : known		  ? kinds[err->code].text
+						  : failed.text;
 
 	*ret_status = known ? kinds[err->code].status : failed.status;
 	return execute_failure(call, text ? text : err->text);
