@@ -18,7 +18,8 @@ enum {
 	SOCKETS_MS = 200,
 	SOCKETS_REST_MS = 1000, /* while they hold less than SOCKETS_FEW */
 	SOCKETS_FEW = 1 << 20,
-	LOOP_PERCENT = 90, /* a program that uses this share of its time computes all the time */
+	LOOP_PERCENT =
+		50, /* a loop wants all of its time, a program that sleeps almost nothing: both are far from this */
 };
 
 static int64_t in_ms(int64_t ms)
@@ -146,13 +147,14 @@ static bool counts_waiting(const struct task *task)
  */
 static enum cause_kind judge_wall(struct task *task, int64_t waited_us)
 {
-	int64_t cpu_ms = task->limits[STAGE_CPU_MS], used_us;
+	int64_t cpu_ms = task->limits[STAGE_CPU_MS], wall_ms = task->limits[STAGE_WALL_MS];
+	int64_t used_us;
 
-	if (!cpu_ms || cpu_ms > task->limits[STAGE_WALL_MS])
+	if (!cpu_ms || cpu_ms > wall_ms)
 		return CAUSE_TIMEOUT;
 	used_us = stage_cpu_us(task);
-	return used_us + waited_us >= cpu_ms * US_PER_MS * LOOP_PERCENT / 100 ? CAUSE_CPU_TIME
-									      : CAUSE_TIMEOUT;
+	return used_us + waited_us >= wall_ms * US_PER_MS * LOOP_PERCENT / 100 ? CAUSE_CPU_TIME
+									       : CAUSE_TIMEOUT;
 }
 
 static void on_wall_over(struct task *task)

@@ -200,10 +200,10 @@ static void describe_waiting(const struct hit *hit, const struct view *v, struct
 	}
 	if (hit->kind == CAUSE_CPU_TIME && !hit->test(v) && v->cpu_us >= 0) {
 		knob_format(k, v->cpu_us / US_PER_MS, time, sizeof(time));
-		(void)snprintf(cause->detail, sizeof(cause->detail),
-			       "wanted more than %s of CPU time, of which a busy machine gave it "
-			       "%s before its timeout",
-			       limit, time);
+		(void)snprintf(
+			cause->detail, sizeof(cause->detail),
+			"computed until its timeout, in which it got %s of its %s of CPU time",
+			time, limit);
 	}
 }
 

@@ -491,8 +491,8 @@ static void test_waiting(void **state _unused_)
 	end.usage.system_us = 0;
 	classify(&end, &l, &v);
 	assert_int_equal(v.status, STATUS_LIMIT);
-	assert_string_equal(v.cause.detail, "wanted more than 1 s of CPU time, of which a busy "
-					    "machine gave it 280 ms before its timeout");
+	assert_string_equal(v.cause.detail, "computed until its timeout, in which it got 280 ms "
+					    "of its 1 s of CPU time");
 	end.usage.user_us = 1002000;
 	classify(&end, &l, &v);
 	assert_string_equal(v.cause.detail, "used more than 1 s of CPU time");
