@@ -8,6 +8,7 @@
 
 #include "analyse/advice.h"
 #include "analyse/ending.h"
+#include "spec/notice.h"
 #include "spec/utf8-json.h"
 
 #include <ctype.h>
@@ -294,12 +295,63 @@ static json_t *to_json(struct analysis_work *w)
 			 text_or_null((struct span){ w->advice.text.data, w->advice.text.len }));
 }
 
+/* The first test that failed, unless all were left out: it is what the whole failed by. NULL: there is none. */
+static const json_t *failed_test(const json_t *result, size_t *ret_number)
+{
+	const json_t *test;
+	size_t i;
+
+	json_array_foreach(json_object_get(result, "tests"), i, test)
+	{
+		const char *verdict = json_string_value(json_object_get(test, "verdict"));
+
+		if (!verdict || strcmp(verdict, "passed") == 0 || strcmp(verdict, "skipped") == 0)
+			continue;
+		*ret_number = i + 1;
+		return test;
+	}
+	return NULL;
+}
+
+/* Of a test whose program ended well: what was printed decided, or the program that judges. NULL: no memory. */
+static json_t *judged_analysis(const json_t *test, size_t number)
+{
+	const char *verdict = json_string_value(json_object_get(test, "verdict"));
+	bool broken = strcmp(verdict, "checker_error") == 0;
+	const char *suggestion =
+		broken ? "The program that judges failed, not the one that it judges: run it by "
+			 "itself with the files of that test."
+		       : "Compare what the program prints with what is expected there; its input "
+			 "is that of the test.";
+	_cleanup_buf_ struct buf message = { .max = TEXT_LINE_MAX };
+
+	if (buf_printf(&message, "test %zu: ", number) < 0)
+		return NULL;
+	/* A long one is cut. */
+	(void)!test_text(test, &message);
+	return json_pack("{s:b, s:s, s:n, s:o, s:n, s:n, s:[], s:n, s:s, s:s}", "is_error", 1,
+			 "error_type", verdict, "exception", "message",
+			 text_or_null((struct span){ message.data, message.len }), "file", "line",
+			 "frames", "excerpt", "category", verdict, "suggestion", suggestion);
+}
+
 json_t *analysis_make(const json_t *request, const json_t *result)
 {
 	_cleanup_(work_done) struct analysis_work w = { .source = { .request = request } };
+	size_t number = 0;
+	const json_t *test = failed_test(result, &number);
+	const char *verdict = json_string_value(json_object_get(test, "verdict"));
 	int r;
 
+	if (verdict &&
+	    (strcmp(verdict, "wrong_answer") == 0 || strcmp(verdict, "presentation_error") == 0 ||
+	     strcmp(verdict, "checker_error") == 0))
+		return judged_analysis(test, number);
 	ending_read(request, result, &w.view);
+	if (test && !w.view.compiling) {
+		ending_read(request, test, &w.view);
+		w.view.result = result;
+	}
 	if (w.view.success)
 		return json_pack("{s:b, s:s, s:n, s:n, s:n, s:n, s:[], s:n, s:n, s:n}", "is_error",
 				 0, "error_type", "none", "exception", "message", "file", "line",

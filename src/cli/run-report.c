@@ -13,26 +13,56 @@
 #include "cli/cmd.h"
 #include "cli/printer.h"
 #include "cli/say.h"
+#include "spec/notice.h"
 
 enum { REPORT_MAX = 64 << 20 };
 
-/* "test 2: wrong_answer: the first line that its checker printed" */
+/* "test 2 (name): wrong_answer: line 1, column 1: expected "4", got "5"" */
 static int report_test(const json_t *test, size_t number, struct buf *out)
 {
 	const char *verdict = json_string_value(json_object_get(test, "verdict"));
-	const char *message = json_string_value(json_object_get(test, "message"));
+	const char *name = json_string_value(json_object_get(test, "name"));
+	_cleanup_buf_ struct buf why = { .max = REPORT_MAX };
+	int r = test_text(test, &why);
 
-	int r = buf_printf(out, "test %zu: %s%s", number, verdict ? verdict : "not run",
-			   message ? ": " : "");
+	if (r == 0)
+		r = buf_printf(out, "test %zu", number);
+	if (r == 0 && name)
+		r = buf_puts(out, " (");
+	if (r == 0 && name)
+		r = foreign_put(out, name, strlen(name), FOREIGN_LINE);
+	if (r == 0 && name)
+		r = buf_puts(out, ")");
+	if (r == 0)
+		r = buf_printf(out, ": %s%s", verdict ? verdict : "not run",
+			       why.len > 0 ? ": " : "");
+	if (r == 0 && why.len > 0)
+		r = foreign_put(out, why.data, why.len, FOREIGN_LINE);
+	return r < 0 ? r : buf_puts(out, "\n");
+}
 
-	if (r == 0 && message)
-		r = foreign_put(out, message, strcspn(message, "\r\n"), FOREIGN_LINE);
+/* "group small: wrong_answer, 0 of 30 points" */
+static int report_group(const json_t *group, struct buf *out)
+{
+	const char *verdict = json_string_value(json_object_get(group, "verdict"));
+	const char *name = json_string_value(json_object_get(group, "name"));
+	const json_t *points = json_object_get(group, "points");
+	int r = buf_puts(out, "group ");
+
+	if (r == 0)
+		r = foreign_put(out, name ? name : "", name ? strlen(name) : 0, FOREIGN_LINE);
+	if (r == 0)
+		r = buf_printf(out, ": %s", verdict ? verdict : "not run");
+	if (r == 0 && points)
+		r = buf_printf(out, ", %.12g of %.12g points", json_number_value(points),
+			       json_number_value(json_object_get(group, "possible")));
 	return r < 0 ? r : buf_puts(out, "\n");
 }
 
 static int report_tests(const json_t *result, struct buf *out, int *exit_code)
 {
 	const json_t *tests = json_object_get(result, "tests"), *test;
+	const json_t *groups = json_object_get(result, "groups"), *group;
 	const json_t *points = json_object_get(result, "points");
 	size_t i, passed = 0;
 	int r = 0;
@@ -43,12 +73,13 @@ static int report_tests(const json_t *result, struct buf *out, int *exit_code)
 		if (r == 0)
 			r = report_test(test, i + 1, out);
 	}
+	json_array_foreach(groups, i, group) if (r == 0) r = report_group(group, out);
 	if (r == 0)
 		r = buf_printf(out, "%zu of %zu passed", passed, json_array_size(tests));
 	if (r == 0 && points)
-		r = buf_printf(out, ", %" JSON_INTEGER_FORMAT " of %" JSON_INTEGER_FORMAT " points",
-			       json_integer_value(json_object_get(points, "earned")),
-			       json_integer_value(json_object_get(points, "possible")));
+		r = buf_printf(out, ", %.12g of %.12g points",
+			       json_number_value(json_object_get(points, "earned")),
+			       json_number_value(json_object_get(points, "possible")));
 	if (r == 0)
 		r = buf_puts(out, "\n");
 	*exit_code = passed == json_array_size(tests) ? 0 : 1;

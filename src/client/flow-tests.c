@@ -591,7 +591,7 @@ static void skip_test(struct testing *t, size_t index, const char *why, const ch
 	/* It ran beside the one that failed. */
 	if (entry->verdict != TEST_UNDECIDED)
 		t->left += strlen(entry->stdout_text) + strlen(entry->stderr_text);
-	(void)snprintf(v.cause.detail, sizeof(v.cause.detail), "skipped: %s%s", why, what);
+	(void)snprintf(v.cause.detail, sizeof(v.cause.detail), "%s%s", why, what);
 	fill_entry(entry, &t->run->request->tests[index], &v, TEST_SKIPPED);
 }
 

@@ -47,3 +47,51 @@ int notice_text(const struct result *res, char *ret, size_t size)
 	/* "killed by…", "cancelled by…", "stopped by…" need a verb; a limit's text has one. */
 	return snprintf(ret, size, "%s %s%s", who, k ? "" : "was ", c->detail);
 }
+
+static const char *member_text(const json_t *object, const char *key)
+{
+	return json_string_value(json_object_get(object, key));
+}
+
+static long long member_number(const json_t *object, const char *key)
+{
+	return (long long)json_integer_value(json_object_get(object, key));
+}
+
+static int put_side(struct buf *out, const char *text, const char *nothing)
+{
+	return text ? buf_printf(out, "\"%s\"", text) : buf_puts(out, nothing);
+}
+
+int test_text(const json_t *test, struct buf *out)
+{
+	const json_t *difference = json_object_get(test, "difference");
+	const json_t *error = json_object_get(test, "error");
+	const char *message = member_text(test, "message"), *type = member_text(error, "type");
+	const char *detail = member_text(json_object_get(test, "cause"), "detail");
+	int r;
+
+	if (message)
+		return buf_printf(out, "%.*s", (int)strcspn(message, "\r\n"), message);
+	if (json_is_true(json_object_get(test, "passed")))
+		return 0;
+	if (json_is_object(difference)) {
+		r = buf_printf(out, "line %lld, column %lld: expected ",
+			       member_number(difference, "line"),
+			       member_number(difference, "column"));
+		if (r >= 0)
+			r = put_side(out, member_text(difference, "expected"), "nothing more");
+		if (r >= 0)
+			r = buf_puts(out, ", got ");
+		return r < 0 ? r : put_side(out, member_text(difference, "got"), "nothing more");
+	}
+	if (!type)
+		return buf_puts(out, detail ? detail : "");
+	message = member_text(error, "message");
+	r = buf_puts(out, type);
+	if (r >= 0 && message && *message)
+		r = buf_printf(out, ": %.*s", (int)strcspn(message, "\r\n"), message);
+	if (r >= 0 && member_number(error, "line") > 0)
+		r = buf_printf(out, " (line %lld)", member_number(error, "line"));
+	return r;
+}

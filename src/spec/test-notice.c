@@ -115,9 +115,42 @@ static void test_reduced(void **state)
 	assert_int_equal(strlen(little), sizeof(little) - 1);
 }
 
+static void assert_test_text(const char *entry, const char *expected)
+{
+	json_t *test = json_loads(entry, 0, NULL);
+	struct buf text = { .max = 1000 };
+
+	assert_non_null(test);
+	assert_int_equal(test_text(test, &text), 0);
+	assert_string_equal(text.data ? text.data : "", expected);
+	buf_done(&text);
+	json_decref(test);
+}
+
+static void test_tests(void **state _unused_)
+{
+	assert_test_text("{\"passed\": true, \"cause\": {\"detail\": \"exited with 0\"}}", "");
+	assert_test_text("{\"message\": \"too small\\nby 1\"}", "too small");
+	assert_test_text(
+		"{\"difference\": {\"line\": 2, \"column\": 3, \"expected\": \"a\", \"got\": "
+		"null}}",
+		"line 2, column 3: expected \"a\", got nothing more");
+	assert_test_text(
+		"{\"difference\": {\"line\": 1, \"column\": 1, \"expected\": null, \"got\": "
+		"\"b\"}}",
+		"line 1, column 1: expected nothing more, got \"b\"");
+	assert_test_text("{\"error\": {\"type\": \"KeyError\", \"message\": \"1\", \"line\": 4}}",
+			 "KeyError: 1 (line 4)");
+	assert_test_text("{\"error\": {\"type\": \"SIGSEGV\", \"message\": \"\", \"line\": null}}",
+			 "SIGSEGV");
+	assert_test_text("{\"error\": null, \"cause\": {\"detail\": \"did not end within 2 s\"}}",
+			 "did not end within 2 s");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_tests),
 		cmocka_unit_test(test_warnings),
 		cmocka_unit_test(test_what_was_not_applied),
 		cmocka_unit_test(test_limits_name_flag_and_value),

@@ -226,11 +226,28 @@ def test_each_test_gets_a_fresh_sandbox(library):
 @quick
 def test_verdicts_on_a_terminal(atoll, work):
     tests = [{"stdin": "1", "expected": "1", "points": 2}, {"stdin": "1", "expected": "1.3", "checker": {"tolerance": 0.1}, "points": 3},
-             {"stdin": "1", "checker": {"language": "python", "code": "print('too small\\nby 1'); raise SystemExit(1)"}}]
+             {"stdin": "1", "checker": {"language": "python", "code": "print('too small\\nby 1'); raise SystemExit(1)"}},
+             {"stdin": "", "expected": "", "name": "no \x1b[2Jinput"}]
     (work / "tests.json").write_text(json.dumps(tests))
-    done = atoll.run(["run", "-c", "print(input())", "-l", "python", "--tests", work / "tests.json"])
-    assert done.out == "test 1: passed\ntest 2: wrong_answer\ntest 3: wrong_answer: too small\n1 of 3 passed, 2 of 5 points\n", done
+    run = ["run", "-c", "print(input())", "-l", "python", "--tests", work / "tests.json"]
+    done = atoll.run(run)
+    assert done.out == ('test 1: passed\ntest 2: wrong_answer: line 1, column 1: expected "1.3", got "1"\ntest 3: wrong_answer: too small\n'
+                        "test 4 (no \\x1b[2Jinput): error: EOFError: EOF when reading a line (line 1)\n1 of 4 passed, 2 of 5 points\n"), done
     assert done.returncode == 1
+    # An object says also how they are judged; they run one by one, and none after the first that fails.
+    (work / "tests.json").write_text(json.dumps({"tests": [{**test, "group": "all"} for test in tests], "stop_at": "first",
+                                                 "groups": [{"name": "all", "points": 10}]}))
+    done = atoll.run(run)
+    assert done.out.splitlines()[2:] == ["test 3: skipped: a test before it failed", "test 4 (no \\x1b[2Jinput): skipped: a test before it failed",
+                                         "group all: wrong_answer, 0 of 10 points", "1 of 4 passed, 0 of 10 points"], done
+
+
+def test_an_interactor_without_a_daemon(library):
+    interactor = {"language": "python", "code": "print(open('input.txt').read(), flush=True)\nraise SystemExit(input() != open('expected.txt').read())"}
+    rc, result, problem = library.run({"language": "python", "code": "print(int(input()) * 2)", "interactor": interactor,
+                                       "tests": [{"stdin": str(i), "expected": str(2 * i if i else 1)} for i in range(4)]})
+    assert rc == 0 and [t["code"] for t in result["tests"]] == ["WA", "AC", "AC", "AC"], (problem, result)
+    assert result["tests"][3]["transcript"] == "< 3\n> 6\n"
 
 
 def test_one_build_for_all(library):

@@ -94,7 +94,7 @@ def test_stop_at(web, stop_at, expected):
     assert codes(result) == expected, result
     skipped = [test for test in result["tests"] if test["code"] == "SK"]
     assert all(test["verdict"] == "skipped" and test["stdout"] == "" and test["exit_code"] is None for test in skipped)
-    assert all(test["cause"]["detail"].startswith("skipped: a test") for test in skipped)
+    assert all(test["cause"]["detail"].startswith("a test") for test in skipped)
 
 
 def test_groups(web):
@@ -107,7 +107,7 @@ def test_groups(web):
               {"name": "large", "needs": ["small"], "points": 60}, {"name": "loose"}]
     result = judged(web, "print(input())", *tests, groups=groups)
     assert codes(result) == ["AC", "AC", "WA", "SK", "AC", "WA", "AC"], result
-    assert result["tests"][3]["cause"]["detail"] == "skipped: it needs the group small"
+    assert result["tests"][3]["cause"]["detail"] == "it needs the group small"
     assert [(group["name"], group["code"], group["points"], group["possible"]) for group in result["groups"]] == [
         ("samples", "AC", 0, 0), ("small", "WA", 0, 30), ("large", "SK", 0, 60), ("loose", "WA", 4, 10)]
     assert result["points"] == {"earned": 9, "possible": 105}
@@ -293,3 +293,22 @@ def test_cancelled_while_they_talk(web):
     web.delete(f"/v1/executions/{id}")
     result = web.wait(id)
     assert result["status"] == "cancelled" and verdicts(result) == ["cancelled"], result
+
+
+def test_the_analysis_is_that_of_the_test_that_failed(web):
+    """A wrong answer of a program that ended with 0 is no end with 1."""
+    def analysis(code, *tests, **more):
+        result = judged(web, code, *tests, **more)
+        found = web.get(f"/v1/executions/{result['id']}/analysis").json()
+        return found["error_type"], found["message"], found["line"], found["suggestion"]
+
+    kind, message, line, suggestion = analysis("print(input())", {"stdin": "1", "expected": "1"}, {"stdin": "2", "expected": "3"})
+    assert (kind, message, line) == ("wrong_answer", 'test 2: line 1, column 1: expected "3", got "2"', None) and "ended with" not in suggestion
+    kind, message, line, suggestion = analysis("x = int(input())\nprint(1 // x)", {"stdin": "1", "expected": "1"}, {"stdin": "0", "expected": "3"})
+    assert (kind, message, line) == ("python_exception", "integer division or modulo by zero", 2), message
+    kind, message, line, suggestion = analysis("while True: pass", {"expected": "1"}, limits={"cpu_time": "200ms"})
+    assert kind == "cpu_time" and "--cpu-time" in suggestion
+    kind, message, line, suggestion = analysis("print(1)", {"checker": python("null.x")})
+    assert kind == "checker_error" and message.startswith("test 1: ") and "judges failed" in suggestion
+    kind, message, line, suggestion = analysis("int main(", {"expected": "1"}, language="c")
+    assert kind == "compile_error" and line == 1

@@ -62,6 +62,14 @@ def test_failures_are_results(client):
     assert slow.status == "timeout" and slow.cause.kind == "timeout" and slow.exit_code == 124
 
 
+def test_tests_explain_themselves(client):
+    result = client.run("print(input())", tests=[{"stdin": "1", "expected": "1", "points": 2}, {"stdin": "2", "expected": "3", "name": "two", "points": 3}])
+    assert result.explain() == '1 of 2 tests passed; test 2 (two): wrong_answer: line 1, column 1: expected "3", got "2"'
+    assert result.points == {"earned": 2, "possible": 5} and result.groups == []
+    result = client.run("print(1 // int(input()))", tests=[{"stdin": "0", "expected": ""}], stop_at="first")
+    assert result.explain() == "0 of 1 tests passed; test 1: error: ZeroDivisionError: integer division or modulo by zero (line 1)"
+
+
 def test_refusals(client, daemon):
     with pytest.raises(package.InvalidRequest) as caught:
         client.run("1", timeout=-1)

@@ -25,6 +25,32 @@ class Cause:
     suggest: Any = None
 
 
+def _explain_error(error: Mapping[str, Any]) -> str:
+    where = " (line %s)" % error["line"] if error.get("line") else ""
+    text = ": %s" % error["message"] if error.get("message") else ""
+    return "%s%s%s" % (error["type"], text, where)
+
+
+def _explain_test(number: int, test: Mapping[str, Any]) -> str:
+    """Why a test failed.
+
+    >>> _explain_test(2, {"verdict": "wrong_answer", "difference": {"line": 1, "column": 3, "expected": "42", "got": None}})
+    'test 2: wrong_answer: line 1, column 3: expected "42", got nothing more'
+    """
+    difference, error = test.get("difference"), test.get("error") or {}
+    if test.get("message"):
+        why = test["message"].split("\n")[0]
+    elif difference:
+        sides = ['"%s"' % difference[key] if difference.get(key) is not None else "nothing more" for key in ("expected", "got")]
+        why = "line %s, column %s: expected %s, got %s" % (difference["line"], difference["column"], *sides)
+    elif error.get("type"):
+        why = _explain_error(error)
+    else:
+        why = (test.get("cause") or {}).get("detail")
+    name = " (%s)" % test["name"] if test.get("name") else ""
+    return "test %d%s: %s%s" % (number, name, test.get("verdict"), ": %s" % why if why else "")
+
+
 @dataclass(frozen=True)
 class Result:
     """The account of one execution.
@@ -62,6 +88,8 @@ class Result:
     host_calls: List[Dict[str, Any]]
     stages: List[Dict[str, Any]]
     tests: List[Dict[str, Any]]
+    groups: List[Dict[str, Any]]
+    points: Optional[Dict[str, float]]
     isolation: Dict[str, Any]
     usage: Dict[str, Any]
     denials: List[Dict[str, Any]]
@@ -103,6 +131,8 @@ class Result:
             host_calls=list(raw.get("host_calls") or []),
             stages=list(raw.get("stages") or []),
             tests=list(raw.get("tests") or []),
+            groups=list(raw.get("groups") or []),
+            points=raw.get("points"),
             isolation=dict(raw.get("isolation") or {}),
             usage=dict(raw.get("usage") or {}),
             denials=list(raw.get("denials") or []),
@@ -126,11 +156,13 @@ class Result:
         >>> Result.from_json({"status": "error", "error": {"type": "KeyError", "message": "'tea'", "line": 2}}).explain()
         "KeyError: 'tea' (line 2)"
         """
+        failed = [(number, test) for number, test in enumerate(self.tests, 1) if test.get("verdict") not in ("passed", "skipped")]
+        if failed and self.status != "cancelled":
+            passed = sum(bool(test.get("passed")) for test in self.tests)
+            return "%d of %d tests passed; %s" % (passed, len(self.tests), _explain_test(*failed[0]))
         error = self.error or {}
         if self.status == "error" and error.get("type"):
-            where = " (line %s)" % error["line"] if error.get("line") else ""
-            text = ": %s" % error["message"] if error.get("message") else ""
-            return "%s%s%s" % (error["type"], text, where)
+            return _explain_error(error)
         return self.cause.detail or str(error.get("message") or self.status)
 
     def check(self) -> "Result":
