@@ -114,12 +114,20 @@ static int64_t earned_ns(const struct conn *c, size_t bytes, bool streamed)
 		   l->slow_max_ms * NS_PER_MS);
 }
 
+/* How long a client may stand still. */
+static int64_t after_pause(const struct conn *c, int64_t pause_ms)
+{
+	const struct server *s = c->server;
+
+	return after_ms(s->draining ? MIN(pause_ms, s->config.limits.drain_pause_ms) : pause_ms);
+}
+
 /* A client that moves bytes may pause for some time and may be slow, but not without limit. */
 int64_t conn_arrival_deadline(const struct conn *c, int64_t started_ns, size_t bytes)
 {
 	const int64_t pause_ms = c->server->config.limits.body_idle_ms;
 
-	return MIN(after_ms(pause_ms),
+	return MIN(after_pause(c, pause_ms),
 		   started_ns + pause_ms * NS_PER_MS + earned_ns(c, bytes, false));
 }
 
@@ -127,7 +135,7 @@ static int64_t flush_deadline(const struct conn *c)
 {
 	const int64_t pause_ms = c->server->config.limits.write_stall_ms;
 
-	return MIN(after_ms(pause_ms),
+	return MIN(after_pause(c, pause_ms),
 		   c->flush_started_ns + pause_ms * NS_PER_MS +
 			   earned_ns(c, c->flush_bytes - c->out.bytes, c->was_streamed));
 }
@@ -141,7 +149,7 @@ void conn_touch(struct conn *c)
 		conn_set_deadline(c, after_ms(l->idle_ms));
 		break;
 	case CONN_HEAD:
-		conn_set_deadline(c, after_ms(l->head_ms));
+		conn_set_deadline(c, after_pause(c, l->head_ms));
 		break;
 	case CONN_BODY:
 		conn_set_deadline(c,
@@ -155,7 +163,8 @@ void conn_touch(struct conn *c)
 		conn_set_deadline(c, after_ms(l->linger_ms));
 		break;
 	default: /* streams and tunnels last as long as the client reads */
-		conn_set_deadline(c, c->out.bytes > 0 ? after_ms(l->write_stall_ms) : INT64_MAX);
+		conn_set_deadline(c,
+				  c->out.bytes > 0 ? after_pause(c, l->write_stall_ms) : INT64_MAX);
 	}
 }
 

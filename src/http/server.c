@@ -39,6 +39,7 @@ struct server_limits server_limits_default(void)
 		.linger_ms = 5000,
 		.slow_bytes_per_s = 16 * KiB,
 		.slow_max_ms = 15 * 60 * 1000,
+		.drain_pause_ms = 5000,
 	};
 }
 
@@ -311,6 +312,10 @@ void server_set_auth(struct server *s, const struct auth_rules *auth)
 void server_drain(struct server *s)
 {
 	s->draining = true;
+	/* For those that stand still now. */
+	for (struct conn *c = s->all.first; c; c = c->all.next)
+		if (c->state != CONN_IDLE)
+			conn_touch(c);
 }
 
 struct server *server_free(struct server *s)

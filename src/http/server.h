@@ -92,6 +92,7 @@ struct server_limits {
 	 * for an answer.
 	 */
 	int64_t slow_bytes_per_s, slow_max_ms;
+	int64_t drain_pause_ms; /* once the server drains, no client holds it up by standing still for longer */
 };
 struct server_limits server_limits_default(void);
 
@@ -135,7 +136,7 @@ int server_listen(struct server *s, struct listener listener) _must_check_;
 /* Replaces the rules; the pointers of the old rules may be freed. */
 void server_set_auth(struct server *s, const struct auth_rules *auth);
 /*
- * From now on each connection closes after its next answer. New connections are accepted and idle ones stay:
+ * From now on each connection closes after its next answer, and one that stands still is given up soon. New connections are accepted and idle ones stay:
  * their requests are answered by the handlers. The caller then waits for arriving requests, or cuts them with
  * server_free().
  */

@@ -207,6 +207,21 @@ def test_A08_stopped_in_the_middle(mode, stage):
             assert answer.result().status in (200, 503), answer.result()
 
 
+def test_A08_stopped_before_clients_that_stand_still(mode, stage):
+    """A request that is half here, and an answer that its client does not take, do not use up the time that running programs have to end."""
+    siege = Siege(Atoll(mode, stage), stage.scratch(mode, "stands"), tokens=False)
+    run = {"language": "bash", "code": "head -c 15000000 /dev/zero | tr '\\0' x", "limits": {"output": "16m", "output_total": "64m"}}
+    id = siege.alice.post("/v1/execute", run, timeout=60).json()["id"]
+    with siege.connect() as half, siege.connect() as head, siege.connect(rcvbuf=4096) as reader:
+        half.sendall(f"POST /v1/execute HTTP/1.1\r\n{siege.headers}Content-Type: application/json\r\nContent-Length: 1000\r\n\r\n{{".encode())
+        head.sendall(b"POST /v1/exec")
+        reader.sendall(f"GET /v1/executions/{id} HTTP/1.1\r\n{siege.headers}\r\n".encode())
+        reader.recv(1)  # the answer is on its way
+        begun = time.monotonic()
+        siege.end()
+        assert time.monotonic() - begun < 20
+
+
 # ----------------------------------------------------------------------------------------------------------- R16
 
 
