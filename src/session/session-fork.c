@@ -122,8 +122,9 @@ void session_fork_begin(struct turn *t)
 	struct session_fork *f = t->fork;
 
 	f->n_starting++;
-	for (size_t i = 0; i < f->count && f->error.code == ERROR_NONE; i++) {
-		if (begin_copy(f, t, &f->error) == 0)
+	/* The turn may have ended meanwhile. */
+	for (size_t i = 0; i < f->count && f->turn && f->error.code == ERROR_NONE; i++) {
+		if (begin_copy(f, f->turn, &f->error) == 0)
 			f->n_begun++;
 		name_copies(f);
 	}

@@ -97,6 +97,7 @@ struct session_life {
 struct session_wait {
 	struct session_wait *next;
 	struct session_reply reply;
+	int64_t number; /* of the session's waits */
 };
 
 struct session {
@@ -134,7 +135,7 @@ struct session {
 	int64_t created_ns; /* realtime */
 	int64_t used_ns;    /* monotonic */
 	int64_t idle_ms;
-	int64_t n_turns, n_executions;
+	int64_t n_turns, n_executions, n_waits;
 };
 
 struct sessions {

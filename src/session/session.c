@@ -150,6 +150,8 @@ static void begin_first_life(struct session *s)
 
 void session_advance(struct session *s)
 {
+	/* On a fiber, beginning a life may wait, and the session may be closed meanwhile. */
+	(void)session_ref(s);
 	if (s->state == SESSION_STARTING && s->life->is_ready && s->life->has_started) {
 		s->was_ready = true;
 		s->used_ns = clock_now_ns();
@@ -162,6 +164,7 @@ void session_advance(struct session *s)
 	else if (s->state == SESSION_COLD && s->first && !s->closed)
 		begin_first_life(s);
 	session_set_due(s);
+	(void)session_unref(s);
 }
 
 void session_stop(struct session *s, int cause)
@@ -331,13 +334,13 @@ void session_close(struct session *s)
 	(void)session_unref(s); /* the list's */
 }
 
-static int wait_for(struct session_wait **waits, struct session_reply reply)
+static int wait_for(struct session *s, struct session_wait **waits, struct session_reply reply)
 {
 	struct session_wait *w = calloc(1, sizeof(*w));
 
 	if (!w)
 		return -ENOMEM;
-	*w = (struct session_wait){ .next = *waits, .reply = reply };
+	*w = (struct session_wait){ .next = *waits, .reply = reply, .number = ++s->n_waits };
 	*waits = w;
 	return 0;
 }
@@ -346,7 +349,7 @@ int session_interrupt(struct session *s, struct session_reply reply, struct erro
 {
 	if ((s->state != SESSION_BUSY && s->state != SESSION_STOPPING) || s->life->turn->file.fn)
 		return error_set(err, ERROR_ENDED, EALREADY, "no code runs in this session");
-	if (wait_for(&s->stop_waits, reply) < 0)
+	if (wait_for(s, &s->stop_waits, reply) < 0)
 		return error_oom(err);
 	session_stop(s, -1);
 	return 0;
@@ -354,19 +357,28 @@ int session_interrupt(struct session *s, struct session_reply reply, struct erro
 
 int session_reset(struct session *s, struct session_reply reply, struct error *err)
 {
+	struct session_wait **at = &s->ready_waits, *w;
+	int64_t number;
 	int r;
 
-	if (wait_for(&s->ready_waits, reply) < 0)
+	if (wait_for(s, at, reply) < 0)
 		return error_oom(err);
+	number = s->n_waits;
+	(void)session_ref(s);
 	life_kill(s, CAUSE_CANCELLED);
 	free(TAKE_PTR(s->lost));
 	r = life_begin(s, err);
+	while (r < 0 && *at && (*at)->number != number)
+		at = &(*at)->next;
+	w = *at;
+	/* On a fiber, that may have waited, and another reset, or the session's end, has told this client. */
+	if (r < 0 && !w)
+		r = 0;
 	if (r < 0) {
-		struct session_wait *w = s->ready_waits;
-
-		s->ready_waits = w->next;
+		*at = w->next;
 		free(w);
 	}
+	(void)session_unref(s);
 	return r;
 }
 

@@ -361,9 +361,11 @@ int session_create(struct sessions *all, const char *caller, json_t *body,
 
 	if (r < 0)
 		return r;
+	(void)session_ref(s);
 	r = session_reset(s, reply, err);
 	if (r < 0)
 		session_close(s);
+	(void)session_unref(s);
 	return r;
 }
 

@@ -308,6 +308,24 @@ def test_bounds_and_drain(mode, stage):
         assert time.monotonic() - begun < 20
 
 
+def test_no_interpreter_without_a_session(mode, stage):
+    """Resets whose bodies take the slow way, while their session is reset again and closed: no sandbox stays, so the daemon ends at once."""
+    served = Served(Atoll(mode, stage), stage.scratch(mode, "orphans"))
+    try:
+        web, body = served.web, b"{" + b" " * (300 << 10) + b"}"
+        for _ in range(8):
+            session = Session(web)
+            asked = [Asking(lambda: web.ask("POST", f"{session.path}/reset", body, {"Content-Type": "application/json"})) for _ in range(3)]
+            assert web.delete(session.path).status in (204, 404)
+            for one in asked:
+                answer = one.result()
+                assert answer.status in (200, 404), answer
+    finally:
+        begun = time.monotonic()
+        served.end()
+        assert time.monotonic() - begun < 20
+
+
 def test_sessions_are_shared_among_callers(mode, stage):
     """Seven eighths are one caller's bound; callers that have sessions divide them; what exists is kept."""
     with tokens_served(mode, stage, "sessions: {max: 8}\n") as (_, (one, two)):
