@@ -42,6 +42,7 @@ struct caller *caller_put(struct callers *cs, struct caller *c)
 	while (*at != c)
 		at = &(*at)->next;
 	*at = c->next;
+	assert(!c->lines[RING_FRONT].first && !c->lines[RING_SLOW].first);
 	free(c);
 	return NULL;
 }
@@ -102,6 +103,11 @@ static int say_demand(const struct callers *cs, const struct slot_demand *d, boo
 			err, ERROR_NO_ROOM, EBUSY,
 			"Too many %slarge requests or answers are under way; try again later.",
 			own ? "of your " : "");
+	case SLOT_CONNECTIONS:
+		return error_set(err, ERROR_NO_ROOM, EBUSY,
+				 own ? "You have as many connections as one caller may have; close "
+				       "some, or try again later."
+				     : "Too many connections; try again later.");
 	case SLOT_WAITING_BYTES:
 		return error_set(
 			err, ERROR_BUSY, EBUSY,

@@ -19,6 +19,7 @@
 #include <stdint.h>
 
 enum caller_slot {
+	SLOT_CONNECTIONS,    /* connections to the server */
 	SLOT_BODY_BYTES,     /* request bodies in the server's memory */
 	SLOT_ANSWER_BYTES,   /* answers that the client has not taken yet */
 	SLOT_PLACES,	     /* executions that run */
@@ -60,10 +61,23 @@ struct callers {
 	} all[_SLOT_MAX];
 };
 
+/* A caller's slices that wait in one ring, and what it may use before others are served (slice.h). */
+enum slice_ring {
+	RING_FRONT, /* work on the loop's thread */
+	RING_SLOW,  /* requests that need the worker */
+	_RING_MAX,
+};
+struct slice_line {
+	struct caller *next; /* in the ring */
+	struct slice *first, *last;
+	int64_t credit_ns;
+};
+
 struct caller {
 	struct caller *next;
 	unsigned refs;
 	int64_t used[_SLOT_MAX];
+	struct slice_line lines[_RING_MAX];
 	char name[];
 };
 

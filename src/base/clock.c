@@ -20,6 +20,11 @@ int64_t clock_now_ns(void)
 	return read_clock(CLOCK_MONOTONIC);
 }
 
+int64_t clock_thread_ns(void)
+{
+	return read_clock(CLOCK_THREAD_CPUTIME_ID);
+}
+
 int64_t clock_realtime_ns(void)
 {
 	return read_clock(CLOCK_REALTIME);
