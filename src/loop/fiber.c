@@ -295,3 +295,11 @@ void fiber_wake(struct fiber *f)
 	if (f->waiting)
 		source_set_time(f->timer, 0);
 }
+
+void fiber_go_on(struct fiber *f)
+{
+	assert(!current && f->waiting && !f->over);
+	f->woken = true;
+	source_set_time(f->timer, INT64_MAX);
+	resume(f);
+}

@@ -42,6 +42,8 @@ void fiber_wait_until(int64_t at_ns);
 void fiber_yield(void);
 /* May be called from any callback or fiber, any number of times, until the fiber has returned. */
 void fiber_wake(struct fiber *f);
+/* Runs a fiber that waits, now, until its next wait or its return. Not inside a fiber. */
+void fiber_go_on(struct fiber *f);
 /*
  * How often the fiber has asked this before. A queue that serves fibers with a higher number first keeps few
  * results in memory.
