@@ -36,6 +36,7 @@ struct stream {
 	struct events events;
 	struct span result;	      /* text of the last event; the owner's */
 	struct watcher *watchers;     /* a list */
+	struct watcher *waiting[2];   /* those that wait for an event; for the result */
 	struct watcher *next_to_tell; /* while watchers are told; NULL otherwise */
 	unsigned attached;	      /* watchers that may write */
 	bool watched;		      /* has had a watcher: its numbers may be known elsewhere */

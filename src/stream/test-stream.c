@@ -115,6 +115,53 @@ static void leave(void *data)
 	o->leaves = watcher_free(o->leaves);
 }
 
+static void count_waking(void *data)
+{
+	(*(int *)data)++;
+}
+
+/* An event looks at those watchers only that wait for one; readers of the result alone are woken by the end. */
+static void test_only_those_that_wait_are_woken(void **state)
+{
+	static const char result[] = "{}";
+	struct watcher *busy, *idle, *patient;
+	int woken[3] = { 0 };
+	struct event ev;
+	struct owner o;
+
+	(void)state;
+	owner_init(&o);
+	assert_int_equal(watcher_new(&o.stream, NULL, &busy), 0);
+	assert_int_equal(watcher_new(&o.stream, NULL, &idle), 0);
+	assert_int_equal(watcher_new(&o.stream, NULL, &patient), 0);
+	watcher_set_ops(busy, &(struct watcher_ops){ &woken[0], count_waking, NULL, NULL });
+	watcher_set_ops(idle, &(struct watcher_ops){ &woken[1], count_waking, NULL, NULL });
+	watcher_set_ops(patient, &(struct watcher_ops){ &woken[2], count_waking, NULL, NULL });
+	assert_int_equal(watcher_next(idle, &ev), 0);
+	assert_int_equal(watcher_result(patient, &ev), 0);
+	assert_non_null(o.stream.waiting[0]);
+	for (int i = 0; i < 3; i++)
+		print(&o, EVENT_STDOUT, "abc");
+	/* Not again before it has taken all there is. */
+	assert_int_equal(woken[0], 0);
+	assert_int_equal(woken[1], 1);
+	assert_int_equal(woken[2], 0);
+	assert_null(o.stream.waiting[0]);
+	expect(idle, "1:abcabcabc ", 0);
+	print(&o, EVENT_STDOUT, "d");
+	assert_int_equal(woken[1], 2);
+	stream_end(&o.stream, span_of(result), 9);
+	watchers_wake(&o.stream);
+	assert_int_equal(woken[2], 1);
+	assert_int_equal(watcher_result(patient, &ev), 1);
+	assert_true(ev.kind == EVENT_RESULT && ev.text.data == result);
+	(void)watcher_free(busy);
+	(void)watcher_free(idle);
+	(void)watcher_free(patient);
+	assert_int_equal(o.refs, 0);
+	stream_done(&o.stream);
+}
+
 /* A watcher that leaves while it is woken, and the other one with it. */
 static void test_leaving(void **state)
 {
@@ -164,6 +211,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_two_readers),
+		cmocka_unit_test(test_only_those_that_wait_are_woken),
 		cmocka_unit_test(test_leaving),
 		cmocka_unit_test(test_no_file),
 	};

@@ -9,7 +9,8 @@ struct watcher {
 	struct watcher *previous, *next;
 	struct watcher_ops ops;
 	struct event_cursor cursor;
-	bool waiting; /* for on_ready */
+	struct watcher *next_waiting,
+		**waits_at; /* in a list of those that on_ready is told; NULL: not */
 	bool lost;
 	bool attached;
 	char *bytes;  /* EVENT_BYTES_MAX */
@@ -33,12 +34,40 @@ static void tell_watchers(struct stream *s, void (*fn)(struct watcher *w))
 	ops->unref(owner);
 }
 
-static void tell_ready(struct watcher *w)
+static void stop_waiting(struct watcher *w)
 {
-	if (!w->waiting || !w->ops.on_ready)
+	if (!w->waits_at)
 		return;
-	w->waiting = false;
-	w->ops.on_ready(w->ops.data);
+	*w->waits_at = w->next_waiting;
+	if (w->next_waiting)
+		w->next_waiting->waits_at = w->waits_at;
+	w->waits_at = NULL;
+}
+
+static void start_waiting(struct watcher *w, struct watcher **list)
+{
+	stop_waiting(w);
+	w->next_waiting = *list;
+	if (*list)
+		(*list)->waits_at = &w->next_waiting;
+	w->waits_at = list;
+	*list = w;
+}
+
+/* The list is taken first: a watcher that waits again meanwhile waits for the next event. */
+static void tell_waiting(struct watcher **list)
+{
+	struct watcher *told = TAKE_PTR(*list);
+
+	if (told)
+		told->waits_at = &told;
+	while (told) {
+		struct watcher *w = told;
+
+		stop_waiting(w);
+		if (w->ops.on_ready)
+			w->ops.on_ready(w->ops.data);
+	}
 }
 
 static void tell_stdin(struct watcher *w)
@@ -56,7 +85,17 @@ static void tell_lost(struct watcher *w)
 
 void watchers_wake(struct stream *s)
 {
-	tell_watchers(s, tell_ready);
+	const struct stream_ops *ops = s->ops;
+	void *owner = s->owner;
+
+	if (!s->watchers)
+		return;
+	/* The last watcher may leave while it is told. */
+	ops->ref(owner);
+	tell_waiting(&s->waiting[0]);
+	if (s->events.has_result)
+		tell_waiting(&s->waiting[1]);
+	ops->unref(owner);
 }
 
 void watchers_stdin(struct stream *s)
@@ -144,6 +183,7 @@ struct watcher *watcher_free(struct watcher *w)
 	if (!w)
 		return NULL;
 	s = w->stream;
+	stop_waiting(w);
 	if (s->next_to_tell == w)
 		s->next_to_tell = w->next;
 	if (w->previous)
@@ -235,7 +275,8 @@ int watcher_next(struct watcher *w, struct event *ret)
 		if (w->cursor.over)
 			return -ENODATA;
 		r = stream_next(w->stream, &w->cursor, &step);
-		w->waiting = r == 0;
+		if (r == 0)
+			start_waiting(w, &w->stream->waiting[0]);
 		if (r <= 0)
 			return r;
 		w->body = step.body;
@@ -246,5 +287,17 @@ int watcher_next(struct watcher *w, struct event *ret)
 	} while (r == 0);
 	cursor_format(&w->cursor, ev.id);
 	*ret = ev;
+	return 1;
+}
+
+int watcher_result(struct watcher *w, struct event *ret)
+{
+	if (w->lost)
+		return -ESTALE;
+	if (!w->stream->events.has_result) {
+		start_waiting(w, &w->stream->waiting[1]);
+		return 0;
+	}
+	*ret = (struct event){ .kind = EVENT_RESULT, .text = w->stream->result };
 	return 1;
 }

@@ -2,6 +2,9 @@
 /*
  * Watchers of a stream: a cursor each, and the functions that wake its reader. A watcher pulls. Nothing is queued for it, so a
  * slow reader costs no memory and holds up neither the program nor other readers.
+ *
+ * An event wakes the watchers that have taken all before it, and looks at no others. Their readers should only note that there is
+ * more, and take it later (http/ gives them turns): then an event costs the program little, however many readers it has.
  */
 #pragma once
 
@@ -31,6 +34,8 @@ struct watcher *watcher_free(struct watcher *w); /* NULL is fine; also from insi
 void watcher_set_ops(struct watcher *w, const struct watcher_ops *ops);
 /* 1: an event, valid until the next call; 0: none now, on_ready follows; -ENODATA: the result was the last. Else: gone, lost. */
 int watcher_next(struct watcher *w, struct event *ret) _must_check_;
+/* As watcher_next() for a reader of the result alone: on_ready follows only when the stream has ended. */
+int watcher_result(struct watcher *w, struct event *ret) _must_check_;
 /* There is nothing behind where it is, nor will there ever be: it has the result. */
 bool watcher_has_all(const struct watcher *w);
 struct stream *watcher_stream(const struct watcher *w);
