@@ -33,6 +33,7 @@ struct api {
 	struct server *server;
 	struct router router;
 	char *openapi; /* made once; without `servers` */
+	size_t openapi_len;
 	struct question *questions[QUESTIONS];
 	struct access_counts access;
 	/* names and aliases of languages, as POST /execute takes them; NULL-terminated */

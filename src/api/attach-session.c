@@ -125,7 +125,7 @@ static void on_followed(void *data)
 {
 	struct session_attach *a = data;
 
-	event_socket_pump(&a->socket);
+	tunnel_yield(a->socket.tunnel);
 }
 
 /* The client has not taken its frames for so long that the events are gone. */

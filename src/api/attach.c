@@ -67,7 +67,7 @@ static void on_attach_event(void *data)
 {
 	struct attach *a = data;
 
-	event_socket_pump(&a->socket);
+	tunnel_yield(a->socket.tunnel);
 }
 
 /* The client does not take its frames, so a close frame would not arrive in time. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * An answer that waits for the result of an execution: of a repeated request, whose first one may still run, and of
- * GET /v1/executions/{id}?wait=SECONDS. The wait follows the events up to the last one, which is the result; at its deadline the answer is the
- * state.
+ * GET /v1/executions/{id}?wait=SECONDS. At its deadline the answer is the state. When the execution ends, each answer is given in a
+ * slice of its caller.
  */
 #include "api/api-private.h"
 
@@ -41,15 +41,19 @@ static void result_wait_over(struct result_wait *w)
 	result_wait_free(w);
 }
 
-/* Skips events until the last one. */
 static void on_result_ready(void *data)
+{
+	const struct result_wait *w = data;
+
+	response_yield(w->ctx);
+}
+
+static void on_result_turn(void *data)
 {
 	struct result_wait *w = data;
 	struct event event = { 0 };
-	int r = 1;
+	int r = watcher_result(w->watcher, &event);
 
-	while (r > 0 && event.kind != EVENT_RESULT)
-		r = watcher_next(w->watcher, &event);
 	if (r == 0)
 		return;
 	if (r < 0) {
@@ -108,7 +112,8 @@ int respond_result(struct request_ctx *ctx, const char *id, int64_t deadline_ns)
 		return err.code != ERROR_NONE ? respond_error(ctx, &err) : respond_no_memory(ctx);
 	}
 	watcher_set_ops(w->watcher, &ops);
+	response_on_drain(ctx, on_result_turn, w);
 	response_on_gone(ctx, on_result_gone, w);
-	on_result_ready(w);
+	on_result_turn(w);
 	return 0;
 }

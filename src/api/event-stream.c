@@ -2,11 +2,11 @@
 /*
  * Events of an execution as they happen, as server-sent events or as lines of JSON.
  *
- *   engine: on_ready ─▶ pump: watcher_next ─▶ encode ─▶ response_write ─▶ the client
- *                         ▲                                 │ 1: enough
- *                         └──────────── on_drain ◀──────────┘
+ *   engine: on_ready ─▶ response_yield        pump: watcher_next ─▶ encode ─▶ response_write ─▶ the client
+ *                            │                   ▲                                 │ 1: enough
+ *                            └────▶ on_drain ────┴─────────────────────────────────┘
  *
- * Only one event is held here: the events of a slow reader wait in the engine. After some time without an
+ * An event only asks for a slice of the reader's caller: many readers of one program hold up no other caller. Only one event is held here: the events of a slow reader wait in the engine. After some time without an
  * event, a comment is sent, so that neither side takes the other for dead. A large event (a chart, a table) is encoded by the
  * worker, on a fiber; meanwhile nothing is pumped, and a stream whose client goes is freed by the fiber.
  */
@@ -21,7 +21,7 @@
 enum {
 	PIECE_BYTES = 64 << 10,
 	EVENTS_PER_ROUND = 64,
-	ROUND_BYTES = 128 << 10,       /* event text in one round: about a millisecond */
+	ROUND_BYTES = 32 << 10, /* event text in one slice: about a quarter of a millisecond */
 	ROUND_WRITTEN_MAX = 512 << 10, /* bytes of a result in one round; they are only copied */
 	EVENT_TEXT_MAX = 1 << 30
 };
@@ -260,7 +260,9 @@ static void pump(struct event_response *s)
 
 static void on_ready(void *data)
 {
-	pump(data);
+	const struct event_response *s = data;
+
+	response_yield(s->ctx);
 }
 
 static void on_drain(void *data)

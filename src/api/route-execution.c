@@ -13,7 +13,7 @@
 #include "loop/worker.h"
 #include "spec/result.h"
 
-enum { WAIT_MAX_MS = 60 * 1000 };
+enum { WAIT_MAX_MS = 60 * 1000, PAGE_DEFAULT = 50, PIECE_ROWS = 25, CURSOR_BYTES = 64 };
 
 static int get_execution(struct request_ctx *ctx)
 {
@@ -27,10 +27,12 @@ static int get_execution(struct request_ctx *ctx)
 	return respond_result(ctx, id, clock_now_ns() + wait_ms * NS_PER_MS);
 }
 
-/* Many results are read from the disk; a page of the list is not. */
+/* Many results are read from the disk, and a long page takes milliseconds. */
 static bool asks_for_many(const struct request_ctx *ctx)
 {
-	return request_query(ctx, "ids");
+	const char *limit = request_query(ctx, "limit");
+
+	return request_query(ctx, "ids") || (limit && strlen(limit) > 2);
 }
 
 static int delete_execution(struct request_ctx *ctx)
@@ -189,18 +191,17 @@ static void read_more(const struct request_ctx *ctx, const char *name,
 	ret[n] = NULL;
 }
 
-typedef int (*ask_fn)(struct engine *e, const struct engine_query *query, json_t **ret,
+typedef int (*ask_fn)(struct request_ctx *ctx, const struct engine_query *query, json_t **ret,
 		      struct error *err);
 
 static int answer_query(struct request_ctx *ctx, ask_fn ask)
 {
-	struct api *api = request_app(ctx);
 	const char *statuses[URI_PAIRS_MAX], *labels[URI_PAIRS_MAX];
 	struct engine_query query = {
 		.caller = request_viewer(ctx),
 		.id = request_query(ctx, "id"),
 		.status = request_query(ctx, "status"),
-		.language = language_called(api, request_query(ctx, "language")),
+		.language = language_called(request_app(ctx), request_query(ctx, "language")),
 		.label = request_query(ctx, "label"),
 		.more_statuses = statuses,
 		.more_labels = labels,
@@ -220,18 +221,69 @@ static int answer_query(struct request_ctx *ctx, ask_fn ask)
 	if (r == 0)
 		r = read_limit(ctx, &query.limit, &err);
 	if (r == 0)
-		r = ask(api->engine, &query, &tree, &err);
+		r = ask(ctx, &query, &tree, &err);
 	return r < 0 ? respond_error(ctx, &err) : respond_tree(ctx, 200, tree);
+}
+
+/* A long page in pieces: between two of them others are served. A piece that is not full is the last, also where a cursor follows. */
+static int list_in_pieces(struct request_ctx *ctx, const struct engine_query *query, json_t **ret,
+			  struct error *err)
+{
+	struct api *api = request_app(ctx);
+	struct engine_query piece = *query;
+	int64_t left = query->limit > 0 ? query->limit : PAGE_DEFAULT;
+	json_t *rows = json_array(), *page = NULL;
+	char cursor[CURSOR_BYTES];
+	bool more = true;
+	int r = 0;
+
+	while (r == 0 && more) {
+		const json_t *found;
+		const char *next;
+
+		if (page && !request_pause(ctx))
+			break;
+		json_decref(page);
+		page = NULL;
+		piece.limit = MIN(left, (int64_t)PIECE_ROWS);
+		r = engine_list(api->engine, &piece, &page, err);
+		if (r < 0)
+			break;
+		found = json_object_get(page, "executions");
+		next = json_string_value(json_object_get(page, "next"));
+		left -= (int64_t)json_array_size(found);
+		more = next && left > 0 && (int64_t)json_array_size(found) == piece.limit;
+		(void)snprintf(cursor, sizeof(cursor), "%s", next ? next : "");
+		piece.cursor = cursor;
+		if (json_array_extend(rows, (json_t *)(uintptr_t)found) < 0)
+			r = error_oom(err);
+	}
+	if (r == 0 && json_object_set(page, "executions", rows) < 0)
+		r = error_oom(err);
+	json_decref(rows);
+	if (r == 0)
+		*ret = page;
+	else
+		json_decref(page);
+	return r;
 }
 
 static int get_executions(struct request_ctx *ctx)
 {
-	return asks_for_many(ctx) ? respond_many(ctx) : answer_query(ctx, engine_list);
+	return request_query(ctx, "ids") ? respond_many(ctx) : answer_query(ctx, list_in_pieces);
+}
+
+static int ask_stats(struct request_ctx *ctx, const struct engine_query *query, json_t **ret,
+		     struct error *err)
+{
+	struct api *api = request_app(ctx);
+
+	return engine_stats(api->engine, query, ret, err);
 }
 
 static int get_stats(struct request_ctx *ctx)
 {
-	return answer_query(ctx, engine_stats);
+	return answer_query(ctx, ask_stats);
 }
 
 /* --- cleanup --- */
@@ -367,7 +419,7 @@ const struct route execution_routes[] = {
 	  .flags = ROUTE_OPERATOR | ROUTE_SLOW | ROUTE_JSON_OPTIONAL,
 	  .summary = "Take over what can be read of damaged histories that were put aside",
 	  .response_schema = "Repair" },
-	{ HTTP_GET, "/v1/stats", get_stats, .operation = "getStats",
+	{ HTTP_GET, "/v1/stats", get_stats, .operation = "getStats", .flags = ROUTE_SLOW,
 	  .summary = "Counts, rates and latencies of executions", .response_schema = "Stats" },
 	{ 0 },
 };

@@ -305,6 +305,7 @@ static char *servers_text(const struct request_ctx *ctx)
 /* The document is made once; the servers differ by request and come behind its last key. */
 static int get_openapi(struct request_ctx *ctx)
 {
+	static const char key[] = ",\"servers\":";
 	struct api *api = request_app(ctx);
 	_cleanup_free_ char *servers = servers_text(ctx);
 	_cleanup_buf_ struct buf text = { 0 };
@@ -315,13 +316,15 @@ static int get_openapi(struct request_ctx *ctx)
 		api->openapi = root ? json_dumps(root, JSON_COMPACT | JSON_REAL_PRECISION(12))
 				    : NULL;
 		json_decref(root);
+		/* Without its last brace. */
+		api->openapi_len = api->openapi ? strlen(api->openapi) - 1 : 0;
 	}
 	buf_init(&text, OPENAPI_BYTES_MAX);
-	if (!api->openapi || !servers ||
-	    buf_printf(&text, "%.*s,\"servers\":%s}", (int)strlen(api->openapi) - 1, api->openapi,
-		       servers) < 0)
+	if (!api->openapi || !servers || buf_append(&text, api->openapi, api->openapi_len) < 0 ||
+	    buf_append(&text, key, sizeof(key) - 1) < 0 || buf_puts(&text, servers) < 0 ||
+	    buf_puts(&text, "}") < 0)
 		return -ENOMEM;
-	return respond_bytes(ctx, 200, "application/json", (struct span){ text.data, text.len });
+	return respond_take(ctx, 200, "application/json", TAKE_PTR(text.data), text.len);
 }
 
 const struct route host_routes[] = {

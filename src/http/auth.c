@@ -165,6 +165,16 @@ static const struct access_token *find_token(const struct auth_rules *rules, str
 	return found;
 }
 
+void auth_name_peer(const struct conn_peer *peer, char ret[sizeof(((struct principal *)0)->name)])
+{
+	const size_t size = sizeof(((struct principal *)0)->name);
+
+	if (peer->is_unix)
+		(void)snprintf(ret, size, "uid:%u", peer->uid);
+	else
+		(void)snprintf(ret, size, "tcp:%s", peer->address);
+}
+
 struct problem auth_check_caller(const struct auth_rules *rules, const struct conn_peer *peer,
 				 const struct http_request *head, bool token_needed,
 				 struct principal *ret)
@@ -174,10 +184,7 @@ struct problem auth_check_caller(const struct auth_rules *rules, const struct co
 				       .is_operator = peer->is_unix };
 	const struct access_token *token = NULL;
 
-	if (peer->is_unix)
-		(void)snprintf(principal.name, sizeof(principal.name), "uid:%u", peer->uid);
-	else
-		(void)snprintf(principal.name, sizeof(principal.name), "tcp:%s", peer->address);
+	auth_name_peer(peer, principal.name);
 	/*
 	 * If the server has no tokens, an Authorization header is ignored: some client libraries always send
 	 * one.

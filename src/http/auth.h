@@ -52,6 +52,8 @@ struct conn_peer {
 	uint16_t local_port;
 };
 
+/* The name of a client without a token, by what is known about its connection. */
+void auth_name_peer(const struct conn_peer *peer, char ret[sizeof(((struct principal *)0)->name)]);
 /* Both give NO_PROBLEM when they accept. This one checks everything but the token; also for public routes. */
 struct problem auth_check_origin(const struct auth_rules *rules, const struct conn_peer *peer,
 				 const struct http_request *head);

@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * See conn.h. Four events drive a connection: bytes arrive, the socket has room, a deadline passes, an answer
- * is given. Each of them sets `running` while it works, so that a close meanwhile does not free the connection.
+ * See conn.h. Four events drive a connection: its slice, a deadline passes, an answer is given. Each of them sets `running` while
+ * it works, so that a close meanwhile does not free the connection.
+ *
+ * A client that closed its connection and one that only ended its half (shutdown(SHUT_WR)) look the same until something is
+ * sent to it: the kernel of the first answers with a reset. While a request is handled, the server sends such a client something
+ * that changes no answer: an interim response (100), or a zero in front of the size of the next chunk. A client that
+ * reads gets its whole answer, and a closed connection is noticed at once.
  */
 #include "http/conn.h"
 
@@ -12,8 +17,7 @@
 
 enum {
 	HEAD_READ_BYTES = 16 << 10, /* the body's bytes stay in the kernel until they are wanted */
-	READS_PER_ROUND = 16,	    /* then other connections are served */
-	REQUESTS_PER_ROUND = 32,
+	READS_PER_SLICE = 4,
 };
 
 /* The epoll events to wait for. While a request is handled, unread bytes stay in the kernel. */
@@ -23,6 +27,8 @@ static uint32_t wanted_events(const struct conn *c)
 
 	switch (c->state) {
 	case CONN_IDLE:
+		/* otherwise the next request is already here, and the connection has a slice */
+		return c->in.len > 0 ? events : events | EPOLLIN | EPOLLRDHUP;
 	case CONN_HEAD:
 	case CONN_BODY:
 	case CONN_LINGER:
@@ -260,6 +266,10 @@ static bool step(struct conn *c)
 		if (c->in.len > 0)
 			step_body(c);
 		break;
+	case CONN_READY:
+		if (c->server->slices.running == c->place.caller)
+			dispatch_ready(c->ctx);
+		break;
 	case CONN_FLUSH:
 		step_flush(c);
 		break;
@@ -269,16 +279,14 @@ static bool step(struct conn *c)
 	return c->state != before || (c->state != CONN_GONE && c->in.len != in_before);
 }
 
+/* Up to the end of one request: the next one has a slice of its own. */
 static void run_steps(struct conn *c)
 {
-	int requests = 0;
-
-	while (step(c)) {
-		if (c->state == CONN_IDLE && c->in.len > 0 && ++requests == REQUESTS_PER_ROUND) {
+	while (step(c))
+		if (c->state == CONN_IDLE && c->in.len > 0) {
 			conn_poke(c);
 			return;
 		}
-	}
 }
 
 /* While `running` is set, a connection that is closed stays in memory; here it is freed, or waits for its next event. */
@@ -310,9 +318,14 @@ static void after_answer(struct conn *c)
 		conn_poke(c);
 }
 
+/* To send a large answer takes time, which is the caller's. */
 void conn_kick(struct conn *c)
 {
-	if (!c->running)
+	if (c->running)
+		return;
+	if (c->state == CONN_FLUSH && c->out.bytes > SMALL_BYTES)
+		conn_poke(c);
+	else
 		run_held(c, after_answer);
 }
 
@@ -320,7 +333,7 @@ void conn_kick(struct conn *c)
 
 static void read_and_run(struct conn *c)
 {
-	for (int i = 0; i < READS_PER_ROUND && may_read(c); i++) {
+	for (int i = 0; i < READS_PER_SLICE && may_read(c); i++) {
 		bool small = c->state == CONN_IDLE || c->state == CONN_HEAD;
 		ssize_t n = receive_bytes(c, small ? HEAD_READ_BYTES : SCRATCH_BYTES);
 
@@ -341,11 +354,26 @@ static void read_and_run(struct conn *c)
 		run_steps(c);
 		/*
 		 * A short read of a head means that the socket is empty; another read would give EAGAIN. A
-		 * tunnel may have many frames to read.
+		 * tunnel may have many frames to read, and the next request has a slice of its own.
 		 */
-		if ((small && n < HEAD_READ_BYTES) || c->state == CONN_TUNNEL)
+		if ((small && n < HEAD_READ_BYTES) || c->state == CONN_TUNNEL ||
+		    c->state == CONN_IDLE)
 			return;
 	}
+}
+
+/* Asks a client that sends no more whether it still reads. HTTP/1.0 has nothing to ask with. */
+static void probe_reader(struct conn *c)
+{
+	static const char interim[] = "HTTP/1.1 100 Continue\r\n\r\n";
+	const struct request_ctx *ctx = c->ctx;
+
+	if (ctx->head.minor == 0 || c->out.bytes > 0 ||
+	    (ctx->status != 0 && (!ctx->chunked || ctx->swallow)))
+		return;
+	if (conn_queue(c, ctx->chunked ? "0" : interim, ctx->chunked ? 1 : sizeof(interim) - 1) >=
+	    0)
+		conn_flush(c);
 }
 
 /* While a request is handled, arriving bytes stay in the kernel; an end of the client's stream is passed on. */
@@ -358,9 +386,10 @@ static void note_while_handling(struct conn *c, uint32_t events)
 	if (!(events & EPOLLRDHUP))
 		return;
 	c->peer_done = true;
-	if (c->state != CONN_HANDLING || !ctx || ctx->half_reported)
+	if (!ctx || ctx->half_reported)
 		return;
 	ctx->half_reported = true;
+	probe_reader(c);
 	if (ctx->on_gone)
 		ctx->on_gone(ctx->gone_data, GONE_HALF);
 }
@@ -377,15 +406,26 @@ static void call_on_drain(struct conn *c)
 		c->ctx->on_drain(c->ctx->drain_data);
 }
 
-int conn_on_io(void *data, uint32_t events)
+/* Bytes of a tunnel that came with the handshake, or before it was paused. */
+static void deliver_kept(struct conn *c)
 {
-	struct conn *c = data;
+	struct buf in = c->in;
 
-	c->running = true;
-	if (events & EPOLLOUT) {
+	buf_init(&c->in, in.max);
+	tunnel_deliver(c, in.data, in.len);
+	buf_done(&in);
+}
+
+static void handle_events(struct conn *c)
+{
+	const uint32_t events = c->arrived;
+
+	c->arrived = 0;
+	if (events & EPOLLOUT)
 		conn_flush(c);
-		call_on_drain(c);
-	}
+	if (c->tunnel && c->in.len > 0 && !c->paused && !c->broken)
+		deliver_kept(c);
+	call_on_drain(c);
 	if (c->state != CONN_GONE && (events & (EPOLLIN | EPOLLRDHUP)) && !c->broken) {
 		if (may_read(c))
 			read_and_run(c);
@@ -396,7 +436,28 @@ int conn_on_io(void *data, uint32_t events)
 		conn_lost(c);
 	if (c->state != CONN_GONE)
 		run_steps(c);
+}
+
+void conn_take_slice(struct slice *t)
+{
+	struct conn *c = (struct conn *)((char *)t - offsetof(struct conn, slice));
+
+	c->running = true;
+	handle_events(c);
 	end_running(c);
+}
+
+/* The socket is asked no more until the slice came, so that a caller that waits long costs no rounds. */
+int conn_on_io(void *data, uint32_t events)
+{
+	struct conn *c = data;
+
+	c->arrived |= events;
+	if (c->slice.waits && c->events != 0) {
+		c->events = 0;
+		(void)!loop_set_events(c->io, 0);
+	}
+	conn_poke(c);
 	return 0;
 }
 
@@ -421,24 +482,11 @@ static void expire(struct conn *c)
 static void on_due(struct conn *c)
 {
 	c->armed_ns = INT64_MAX;
-	if (c->broken) {
-		conn_lost(c);
-		return;
-	}
-	if (c->tunnel && c->in.len > 0 && !c->paused) {
-		struct buf in = c->in;
-
-		buf_init(&c->in, in.max);
-		tunnel_deliver(c, in.data, in.len);
-		buf_done(&in);
-	}
-	call_on_drain(c);
-	if (c->state == CONN_GONE)
-		return;
-	if (c->deadline_ns <= clock_now_ns())
+	if (c->deadline_ns <= clock_now_ns()) {
 		expire(c);
-	if (c->state != CONN_GONE)
-		run_steps(c);
+		if (c->state != CONN_GONE)
+			run_steps(c);
+	}
 	if (c->state != CONN_GONE)
 		conn_set_deadline(c, c->deadline_ns);
 }

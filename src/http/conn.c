@@ -18,11 +18,23 @@ enum { STREAM_SLOWER = 16 }; /* KiB a second */
 int conn_new(struct server *s, int fd, const struct conn_peer *peer, struct conn **ret)
 {
 	struct conn *c = calloc(1, sizeof(*c));
+	char name[sizeof(((struct principal *)0)->name)];
 	int r;
 
 	if (!c)
 		return -ENOMEM;
-	*c = (struct conn){ .server = s, .fd = fd, .peer = *peer, .events = EPOLLIN | EPOLLRDHUP };
+	*c = (struct conn){ .server = s,
+			    .fd = fd,
+			    .peer = *peer,
+			    .events = EPOLLIN | EPOLLRDHUP,
+			    .slice.fn = conn_take_slice,
+			    .slow_slice.fn = dispatch_slow };
+	auth_name_peer(peer, name);
+	r = conn_set_caller(c, name);
+	if (r < 0) {
+		free(c);
+		return r;
+	}
 	c->deadline_ns = c->armed_ns = INT64_MAX;
 	r = loop_add_fd(s->config.loop, fd, c->events, (struct handler){ conn_on_io, c }, &c->io);
 	if (r >= 0)
@@ -30,12 +42,13 @@ int conn_new(struct server *s, int fd, const struct conn_peer *peer, struct conn
 				   &c->timer);
 	if (r < 0) {
 		c->io = source_free(c->io);
+		charge_done(&c->answers);
+		charge_done(&c->place);
 		free(c);
 		return r;
 	}
 	buf_init(&c->in, (size_t)s->config.limits.head.line_bytes +
 				 s->config.limits.head.head_bytes + SCRATCH_BYTES + 64);
-	charge_take(&c->answers, s->config.callers, NULL, SLOT_ANSWER_BYTES, 0);
 	server_conn_opened(s, c);
 	conn_set_state(c, CONN_IDLE);
 	*ret = c;
@@ -63,7 +76,10 @@ void conn_close(struct conn *c)
 	c->io = source_free(c->io);
 	c->timer = source_free(c->timer);
 	c->fd = fd_close(c->fd);
+	slice_drop(&c->server->slices, &c->slice);
+	slice_drop(&c->server->slow, &c->slow_slice);
 	charge_done(&c->answers);
+	charge_done(&c->place);
 	outq_done(&c->out);
 	buf_done(&c->in);
 	server_conn_closed(c->server, c);
@@ -204,21 +220,26 @@ void conn_set_state(struct conn *c, enum conn_state state)
 
 void conn_poke(struct conn *c)
 {
-	c->armed_ns = 0;
-	source_set_time(c->timer, 0);
+	slice_want(&c->server->slices, &c->slice);
+	server_want_slices(c->server);
 }
 
 int conn_set_caller(struct conn *c, const char *name)
 {
 	struct callers *callers = c->server->config.callers;
-	struct caller *caller = c->answers.caller;
+	struct caller *caller = c->place.caller;
 
 	if (caller && strcmp(caller->name, name) == 0)
 		return 0;
 	caller = caller_get(callers, name);
 	if (!caller)
 		return -ENOMEM;
+	/* The slices leave the old caller before the charges let go of it. */
+	slice_move(&c->server->slices, &c->slice, caller);
+	slice_move(&c->server->slow, &c->slow_slice, caller);
 	charge_take(&c->answers, callers, caller, SLOT_ANSWER_BYTES, (int64_t)c->out.bytes);
+	charge_take(&c->place, callers, caller, SLOT_CONNECTIONS, 1);
+	c->is_admitted = false;
 	(void)caller_put(callers, caller);
 	return 0;
 }

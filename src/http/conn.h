@@ -3,12 +3,18 @@
  * One connection, and one request on it. Private to http/.
  *
  *   IDLE ──byte──▶ HEAD ──complete──▶ BODY ──complete──▶ HANDLING ──answered──▶ FLUSH ──sent──▶ IDLE
- *                   │ refused          │ refused            │                    └──close──▶ LINGER or gone
- *                   └──────────────────┴──── answered ──────┼──▶ FLUSH
- *                                                           └──upgrade──▶ TUNNEL ──▶ FLUSH ──▶ LINGER
+ *                   │ refused          │ refused   │  ▲      │                    └──close──▶ LINGER or gone
+ *                   │                  │           ▼  │      │
+ *                   │                  │      READY or LINE  │
+ *                   └──────────────────┴──── answered ───────┼──▶ FLUSH
+ *                                                            └──upgrade──▶ TUNNEL ──▶ FLUSH ──▶ LINGER
  *
- * Events drive the states (conn-run.c): steps are taken as long as the state changes without more bytes. An
- * answer given inside a handler only changes the state; a later answer goes through conn_kick(). Handlers and
+ * Everything a connection does, it does in its slice (base/slice.h): an event of the socket only asks for one. In a slice steps are
+ * taken as long as the state changes without more bytes, up to the end of one request. A request waits in READY when the caller
+ * that its token names is another one than the one whose slice it is. It waits in LINE when its handler needs a fiber and
+ * SLOW_AT_ONCE of them are under way.
+ *
+ * An answer given inside a handler only changes the state; a later answer goes through conn_kick(). Handlers and
  * their callbacks (on_drain, on_gone, tunnel ops) are called from the loop, never from inside a call they made.
  *
  * Ownership: the server owns connections; a connection owns its request until the handler is called. From then
@@ -17,7 +23,7 @@
 #pragma once
 
 #include "base/buf.h"
-#include "base/caller.h"
+#include "base/slice.h"
 #include "codec/http-body.h"
 #include "http/outq.h"
 #include "http/server.h"
@@ -26,6 +32,8 @@ enum conn_state {
 	CONN_IDLE,
 	CONN_HEAD,
 	CONN_BODY,
+	CONN_READY, /* the request is complete and waits for a slice of its caller */
+	CONN_LINE,  /* the same, for a fiber */
 	CONN_HANDLING,
 	CONN_FLUSH,
 	CONN_TUNNEL,
@@ -47,14 +55,17 @@ struct conn {
 	enum conn_state state;
 	int fd;
 	struct source *io, *timer;
-	uint32_t events;	       /* the epoll events it waits for */
-	int64_t deadline_ns, armed_ns; /* when the timer fires; may be before the deadline */
+	uint32_t events;		/* the epoll events it waits for */
+	uint32_t arrived;		/* epoll events that its next slice handles */
+	struct slice slice, slow_slice; /* of the caller of `place` */
+	int64_t deadline_ns, armed_ns;	/* when the timer fires; may be before the deadline */
 	int64_t waiting_since_ns;
 	struct conn_peer peer;
 	struct buf in; /* bytes that no request has taken yet */
 	struct outq out;
-	struct charge
-		answers; /* the bytes of out; the caller of the last request, NULL: none yet */
+	/* The caller of the last request; before the first one, its address or user. */
+	struct charge place;	 /* one connection */
+	struct charge answers;	 /* the bytes of out */
 	struct request_ctx *ctx; /* the request that is read or answered */
 	struct http_body body;
 	int64_t body_started_ns, flush_started_ns, flush_ended_ns;
@@ -63,8 +74,9 @@ struct conn {
 	/* the current answer is a stream: its end may be sent as slowly as the stream */
 	bool was_streamed;
 	struct tunnel *tunnel;
-	bool is_waiting;  /* on the waiting list */
-	bool is_reserve;  /* above the limit of connections: only ROUTE_ALWAYS is answered */
+	bool is_waiting; /* on the waiting list */
+	/* It is within its caller's limit of connections. Until that is known only ROUTE_ALWAYS is answered. */
+	bool is_admitted;
 	bool running;	  /* one of its events is on the stack */
 	bool broken;	  /* the socket is dead; the loop will report that */
 	bool peer_done;	  /* the client sends no more */
@@ -107,6 +119,8 @@ enum {
 	LISTENERS_MAX = 16,
 	SCRATCH_BYTES = 64 << 10,
 	BUSY_RETRY_S = 1, /* told with ERROR_NO_ROOM */
+	SLOW_AT_ONCE =
+		8, /* requests that are begun on fibers while others are on theirs: there is one worker */
 	SMALL_BYTES =
 		/* smaller bodies and answers are not counted; the number of connections bounds them */
 	64 << 10,
@@ -122,6 +136,9 @@ struct server {
 	} listeners[LISTENERS_MAX];
 	size_t n_listeners;
 	struct conn_list all, waiting;
+	struct slices slices, slow;
+	struct source *slice_source; /* due while a slice waits */
+	bool slices_due;
 	struct request_ctx *ctxs;
 	int spare_fd; /* closed for a moment when descriptors run out */
 	bool draining, waits_for_fibers, freeing;
@@ -142,19 +159,20 @@ void conn_set_deadline(struct conn *c, int64_t at_ns);
 void conn_touch(struct conn *c); /* sets the deadline of its state */
 /* When a body or a message that began then, and of which so many bytes are here, must go on. */
 int64_t conn_arrival_deadline(const struct conn *c, int64_t started_ns, size_t bytes);
-void conn_poke(struct conn *c); /* calls it from the loop's next round */
+void conn_poke(struct conn *c); /* asks for a slice */
 void conn_set_state(struct conn *c, enum conn_state state);
 /* Sends as much as the socket takes. */
 void conn_flush(struct conn *c);
 /* Both charge the caller. The second takes over data. */
 int conn_queue(struct conn *c, const void *data, size_t n) _must_check_;
 int conn_queue_take(struct conn *c, char *data, size_t n) _must_check_;
-/* The caller is known now: queued bytes are charged to it. -ENOMEM. */
+/* The caller is known now: the connection, its queued bytes and its slices are that caller's. -ENOMEM. */
 int conn_set_caller(struct conn *c, const char *name) _must_check_;
 /* The return value of response_write and tunnel_write: 0, 1 or a negative errno. */
 int conn_pressure(struct conn *c);
 
 /* --- conn-run.c --- */
+void conn_take_slice(struct slice *t);
 int conn_on_io(void *data, uint32_t events);
 int conn_on_timer(void *data, uint32_t events);
 /*
@@ -170,6 +188,9 @@ void ctx_free(struct request_ctx *ctx);
 void dispatch_head(struct request_ctx *ctx);
 /* The body is complete. */
 void dispatch_handler(struct request_ctx *ctx);
+/* CONN_READY, in a slice of the caller. */
+void dispatch_ready(struct request_ctx *ctx);
+void dispatch_slow(struct slice *t);
 /* Answers a request that cannot be read further, and closes the connection after the answer. */
 void dispatch_refuse(struct request_ctx *ctx, struct problem problem);
 /* 413; its words are those of *err. */
@@ -189,3 +210,7 @@ int server_write_common(struct server *s, struct buf *b, int status) _must_check
 void server_conn_opened(struct server *s, struct conn *c);
 void server_conn_closed(struct server *s, struct conn *c);
 void server_waiting(struct server *s, struct conn *c, bool waits);
+/* A slice waits, or one may begin. */
+void server_want_slices(struct server *s);
+/* Whether the connection, which has a request, is within the limits, perhaps after one without a request was closed for it. */
+bool server_make_room(struct server *s, struct conn *c, struct error *err);

@@ -137,7 +137,7 @@ static struct problem judge_caller(struct request_ctx *ctx)
 		return v;
 	if (conn_set_caller(ctx->conn, ctx->principal.name) < 0)
 		return problem_no_memory();
-	charge_take(&ctx->body_charge, config->callers, ctx->conn->answers.caller, SLOT_BODY_BYTES,
+	charge_take(&ctx->body_charge, config->callers, ctx->conn->place.caller, SLOT_BODY_BYTES,
 		    0);
 	return v;
 }
@@ -164,10 +164,12 @@ static struct problem judge_route(struct request_ctx *ctx, struct error *err)
 		return PROBLEM(403, "operator_only",
 			       "This is for operators: ask over the unix socket, or "
 			       "with a token that is marked `operator`.");
-	if (ctx->conn->is_reserve && !(m->route->flags & ROUTE_ALWAYS)) {
+	if (!ctx->conn->is_admitted)
+		ctx->conn->is_admitted = server_make_room(ctx->server, ctx->conn, err);
+	if (!ctx->conn->is_admitted && !(m->route->flags & ROUTE_ALWAYS)) {
 		ctx->conn->close_after = true;
-		response_retry_after(ctx, BUSY_RETRY_S);
-		return PROBLEM(503, "busy", "Too many connections; try again later.");
+		response_retry_after(ctx, err->retry_after_s);
+		return problem_from_error(err);
 	}
 	if (config->judge_query && config->judge_query(ctx, err) < 0)
 		return problem_from_error(err);
@@ -425,6 +427,8 @@ static void run_errand(void *data)
 	s->stats.on_fibers++;
 	e.fn(e.data);
 	s->stats.on_fibers--;
+	if (s->slow.first)
+		server_want_slices(s);
 	/* server_free() waits for the last fiber. */
 	if (s->waits_for_fibers && s->stats.on_fibers == 0)
 		loop_stop(s->config.loop);
@@ -437,6 +441,45 @@ int request_take_time(const struct request_ctx *ctx, void (*fn)(void *data), voi
 	return fiber_start(ctx->server->config.loop, run_errand, &e);
 }
 
+struct request_rest {
+	struct fiber *fiber;
+	bool over;
+};
+
+static void end_rest(void *data)
+{
+	struct request_rest *rest = data;
+
+	rest->over = true;
+	fiber_go_on(rest->fiber);
+}
+
+static void on_rest_gone(void *data, enum gone how)
+{
+	struct request_rest *rest = data;
+
+	if (how == GONE_HALF)
+		return;
+	rest->over = true;
+	fiber_wake(rest->fiber);
+}
+
+bool request_pause(struct request_ctx *ctx)
+{
+	struct request_rest rest = { .fiber = fiber_current() };
+
+	if (rest.fiber && !response_is_gone(ctx)) {
+		response_on_drain(ctx, end_rest, &rest);
+		response_on_gone(ctx, on_rest_gone, &rest);
+		response_yield(ctx);
+		while (!rest.over)
+			fiber_wait();
+		response_on_drain(ctx, NULL, NULL);
+		response_on_gone(ctx, NULL, NULL);
+	}
+	return ctx->conn != NULL;
+}
+
 static void handle_on_fiber(void *data)
 {
 	struct request_ctx *ctx = data;
@@ -445,32 +488,69 @@ static void handle_on_fiber(void *data)
 		call(ctx);
 }
 
-static void take_time(struct request_ctx *ctx)
+static void begin_handling(struct request_ctx *ctx)
 {
+	ctx->handling = true;
+	conn_set_state(ctx->conn, CONN_HANDLING);
+}
+
+void dispatch_slow(struct slice *t)
+{
+	struct conn *c = (struct conn *)((char *)t - offsetof(struct conn, slow_slice));
+	struct request_ctx *ctx = c->ctx;
+
+	begin_handling(ctx);
 	if (request_take_time(ctx, handle_on_fiber, ctx) < 0)
 		say_refusal(ctx, problem_no_memory());
+}
+
+/*
+ * The handler needs a fiber. Requests that have one share one worker, and they go on whenever it has answered. So few are begun at
+ * a time, and callers begin theirs in turns.
+ */
+static void stand_in_line(struct request_ctx *ctx)
+{
+	struct conn *c = ctx->conn;
+
+	conn_set_state(c, CONN_LINE);
+	slice_want(&ctx->server->slow, &c->slow_slice);
+	server_want_slices(ctx->server);
 }
 
 static void handle(struct request_ctx *ctx)
 {
 	const struct route *route = ctx->match.route;
 
+	begin_handling(ctx);
 	if (read_json(ctx) < 0)
 		return;
-	if (route->is_slow && route->is_slow(ctx))
-		take_time(ctx);
-	else
+	if (route->is_slow && route->is_slow(ctx)) {
+		ctx->handling = false;
+		stand_in_line(ctx);
+	} else {
 		call(ctx);
+	}
+}
+
+void dispatch_ready(struct request_ctx *ctx)
+{
+	if (worker_wants(ctx->body.len) || (ctx->match.route->flags & ROUTE_SLOW))
+		stand_in_line(ctx);
+	else
+		handle(ctx);
 }
 
 void dispatch_handler(struct request_ctx *ctx)
 {
-	ctx->handling = true;
-	conn_set_state(ctx->conn, CONN_HANDLING);
-	if ((ctx->match.route->flags & ROUTE_JSON) && ctx->body.len == 0)
+	struct conn *c = ctx->conn;
+
+	if ((ctx->match.route->flags & ROUTE_JSON) && ctx->body.len == 0) {
+		begin_handling(ctx);
 		(void)respond_problem(ctx, 400, "missing_body", "This request needs a JSON body.");
-	else if (!worker_wants(ctx->body.len) && !(ctx->match.route->flags & ROUTE_SLOW))
-		handle(ctx);
-	else
-		take_time(ctx);
+	} else if (ctx->server->slices.running != c->place.caller) {
+		conn_set_state(c, CONN_READY);
+		conn_poke(c);
+	} else {
+		dispatch_ready(ctx);
+	}
 }

@@ -83,9 +83,12 @@ void response_end(struct request_ctx *ctx);
 void response_abort(struct request_ctx *ctx);
 bool response_begun(const struct request_ctx *ctx);
 
-/* fn is called from the loop each time the queue falls below a quarter of queue_high_bytes after a 1. */
-/* Calls on_drain in the next round in any case, so that a long writer lets other connections go first. */
+/*
+ * Calls on_drain in the next slice of the caller, once the queue is short enough: a long writer lets others go first, and one that is
+ * told of news takes them there.
+ */
 void response_yield(struct request_ctx *ctx);
+/* fn is called from the loop each time the queue falls below a quarter of queue_high_bytes after a 1. */
 void response_on_drain(struct request_ctx *ctx, void (*fn)(void *data), void *data);
 
 enum gone {
@@ -131,7 +134,7 @@ int http_check_bytes(const struct charge *g, enum caller_slot slot, size_t held,
 		     struct error *err) _must_check_;
 /* returns as response_write */
 int tunnel_write(struct tunnel *t, const void *data, size_t n) _must_check_;
-void tunnel_yield(struct tunnel *t); /* on_drain is called in another round */
+void tunnel_yield(struct tunnel *t); /* as response_yield() */
 void tunnel_pause(struct tunnel *t,
 		  bool paused); /* stops reading, so that the client's sends block */
 void tunnel_close(struct tunnel *t);

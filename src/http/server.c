@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * See server.h. Accepts and counts connections. At the limit, the connection that has waited longest without a
- * request is closed. If all are busy, a few more are accepted for health checks. Beyond that, and when
- * descriptors run out, a new connection gets a 503 and is closed.
+ * See server.h. Accepts and counts connections, and gives them their slices.
+ *
+ * Connections are counted for callers: for the client's address or user until the first request, then for the caller that
+ * the request names. The last eighth stays free for others. At a limit, the connection that has waited longest without a
+ * request is closed, of the caller that has the most. If all are busy, a few more are accepted: for callers that have none yet,
+ * and for health checks. Beyond that, and when descriptors run out, a new connection gets a 503 and is closed.
  */
 #include "http/conn.h"
 
@@ -19,7 +22,12 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
-enum { ACCEPTS_PER_ROUND = 64, EVICT_AFTER_MS = 100 };
+/* Of so many connections an eighth stays free for other callers. */
+enum { SHARED_FROM = 4, SHARED_PART = 8 };
+/* How long a connection waits for a request before it gives way: to a new one, to one that has a request. Looked at are the longest. */
+enum { EVICT_AFTER_MS = 100, EVICT_FOR_REQUEST_MS = 5, EVICT_AMONG = 64 };
+/* In one round of the loop; then other descriptors are served, for instance those of programs that run. */
+enum { ACCEPTS_PER_ROUND = 16, SLICES_PER_ROUND_NS = SLICE_QUANTUM_NS };
 
 struct server_limits server_limits_default(void)
 {
@@ -48,13 +56,57 @@ static struct slot_rule half_for_one(int64_t max)
 	return (struct slot_rule){ .max = max, .own_max = max / 2, .own_first = true };
 }
 
+static struct slot_rule all_but_a_part(int64_t max)
+{
+	return (struct slot_rule){
+		.max = max,
+		.own_max = max < SHARED_FROM ? max : max - MAX(max / SHARED_PART, (int64_t)1),
+		.newcomer = true,
+	};
+}
+
+void server_want_slices(struct server *s)
+{
+	if (s->slices_due)
+		return;
+	s->slices_due = true;
+	/* Not before now: timers that are due come behind the descriptors of the same round, and those set meanwhile in the next. */
+	source_set_time(s->slice_source, clock_now_ns());
+}
+
+static int on_slices(void *data, uint32_t events _unused_)
+{
+	struct server *s = data;
+	const int64_t end_ns = clock_now_ns() + SLICES_PER_ROUND_NS;
+
+	s->slices_due = false;
+	while (slices_next(&s->slices) && clock_now_ns() < end_ns)
+		;
+	for (int i = 0; i < SLOW_AT_ONCE && s->stats.on_fibers < SLOW_AT_ONCE; i++)
+		if (s->waits_for_fibers || !slices_next(&s->slow))
+			break;
+	if (s->slices.first || (s->slow.first && s->stats.on_fibers < SLOW_AT_ONCE))
+		server_want_slices(s);
+	return 0;
+}
+
 int server_new(const struct server_config *config, struct server **ret)
 {
 	struct server *s = calloc(1, sizeof(*s));
+	int r;
 
 	if (!s)
 		return -ENOMEM;
 	s->config = *config;
+	s->slices = (struct slices){ config->callers, RING_FRONT, .spent_ns = clock_thread_ns };
+	s->slow = (struct slices){ config->callers, RING_SLOW };
+	r = loop_add_timer(config->loop, INT64_MAX, (struct handler){ on_slices, s },
+			   &s->slice_source);
+	if (r < 0) {
+		free(s);
+		return r;
+	}
+	config->callers->rules[SLOT_CONNECTIONS] = all_but_a_part(config->limits.connections);
 	config->callers->rules[SLOT_BODY_BYTES] = half_for_one(config->limits.body_total_bytes);
 	config->callers->rules[SLOT_ANSWER_BYTES] = half_for_one(config->limits.queue_total_bytes);
 	s->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -143,15 +195,61 @@ void server_waiting(struct server *s, struct conn *c, bool waits)
 
 /* --- accepting --- */
 
-static bool evict_one(struct server *s)
+static int64_t ms_ago(int64_t ms)
 {
-	struct conn *c = s->waiting.first;
+	return clock_now_ns() - ms * NS_PER_MS;
+}
 
-	if (!c || c->running || clock_now_ns() - c->waiting_since_ns < EVICT_AFTER_MS * NS_PER_MS)
+static int64_t connections_of(const struct conn *c)
+{
+	return c->place.caller->used[SLOT_CONNECTIONS];
+}
+
+/* With a slice, it has something to say. A caller's only connection gives way to nothing, once it had a request. */
+static bool may_evict(const struct conn *c, const struct caller *of)
+{
+	if (c->running || c->slice.waits)
+		return false;
+	return of ? c->place.caller == of : !c->is_admitted || connections_of(c) > 1;
+}
+
+/* Closes one that has waited since then: one of this caller, or if that is NULL, of the caller that has the most. */
+static bool evict_one(struct server *s, const struct caller *of, int64_t since_ns)
+{
+	struct conn *c = s->waiting.first, *most = NULL;
+
+	for (int i = 0; c && i < EVICT_AMONG && c->waiting_since_ns <= since_ns; i++) {
+		if (may_evict(c, of) && (!most || connections_of(c) > connections_of(most)))
+			most = c;
+		c = c->waiting.next;
+	}
+	if (!most)
 		return false;
 	s->stats.evicted++;
-	conn_close(c);
+	conn_close(most);
 	return true;
+}
+
+/* As if the connection came only now. */
+static bool is_within_limits(const struct server *s, struct conn *c, struct error *err)
+{
+	const struct slot_demand demand = { SLOT_CONNECTIONS, 1, BUSY_RETRY_S };
+	bool within;
+
+	charge_add(&c->place, -1);
+	within = caller_check(s->config.callers, c->place.caller, demand, err) == 0;
+	charge_add(&c->place, 1);
+	return within;
+}
+
+bool server_make_room(struct server *s, struct conn *c, struct error *err)
+{
+	const struct caller *own = c->place.caller;
+	const bool many = connections_of(c) > s->config.callers->rules[SLOT_CONNECTIONS].own_max;
+
+	return is_within_limits(s, c, err) ||
+	       (evict_one(s, many ? own : NULL, ms_ago(EVICT_FOR_REQUEST_MS)) &&
+		is_within_limits(s, c, err));
 }
 
 static void refuse_connection(struct server *s, int fd)
@@ -214,14 +312,20 @@ static int read_peer(int fd, const struct listener *l, struct conn_peer *ret)
 	return 0;
 }
 
-static void admit(struct server *s, const struct listener *l, int fd)
+/*
+ * The limit of one caller is looked at when a request names the caller. Where nothing else is left, any connection without a request
+ * gives way, the oldest first, but for those that came in this round: whether they say something is not known yet.
+ */
+static void admit(struct server *s, const struct listener *l, int fd, int64_t round_ns)
 {
 	const struct server_limits *limits = &s->config.limits;
-	bool full = s->stats.open >= limits->connections && !evict_one(s);
+	const uint32_t most = limits->connections + limits->connections_reserve;
 	struct conn *c = NULL;
 	struct conn_peer peer;
 
-	if (full && s->stats.open >= limits->connections + limits->connections_reserve) {
+	if (s->stats.open >= limits->connections)
+		(void)evict_one(s, NULL, s->stats.open < most ? ms_ago(EVICT_AFTER_MS) : round_ns);
+	if (s->stats.open >= most) {
 		refuse_connection(s, fd);
 		return;
 	}
@@ -229,7 +333,6 @@ static void admit(struct server *s, const struct listener *l, int fd)
 		(void)fd_close(fd);
 		return;
 	}
-	c->is_reserve = full;
 }
 
 /* No descriptor is left: an idle connection is closed, or the spare descriptor is used to answer 503. */
@@ -237,7 +340,7 @@ static void out_of_descriptors(struct server *s, int listener)
 {
 	int fd;
 
-	if (evict_one(s))
+	if (evict_one(s, NULL, ms_ago(EVICT_AFTER_MS)))
 		return;
 	s->spare_fd = fd_close(s->spare_fd);
 	fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
@@ -250,13 +353,14 @@ static int on_accept(void *data, uint32_t events)
 {
 	typeof(&((struct server *)NULL)->listeners[0]) own = data;
 	struct server *s = own->server;
+	const int64_t round_ns = clock_now_ns();
 
 	(void)events;
 	for (int i = 0; i < ACCEPTS_PER_ROUND; i++) {
 		int fd = accept4(own->listener.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
 		if (fd >= 0) {
-			admit(s, &own->listener, fd);
+			admit(s, &own->listener, fd, round_ns);
 			continue;
 		}
 		if (errno == EAGAIN)
@@ -344,6 +448,7 @@ struct server *server_free(struct server *s)
 		assert(!c->running);
 		conn_lost(c);
 	}
+	s->slice_source = source_free(s->slice_source);
 	s->spare_fd = fd_close(s->spare_fd);
 	free(s);
 	return NULL;
@@ -357,6 +462,6 @@ void server_stats(const struct server *s, struct server_stats *ret)
 	ret->in_requests = ret->arriving = 0;
 	for (const struct conn *c = s->all.first; c; c = c->all.next) {
 		ret->in_requests += c->ctx != NULL;
-		ret->arriving += c->state == CONN_HEAD || c->state == CONN_BODY;
+		ret->arriving += c->state >= CONN_HEAD && c->state <= CONN_LINE;
 	}
 }

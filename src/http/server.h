@@ -61,6 +61,11 @@ const char *request_accepts(const struct request_ctx *ctx, const char *const *ty
  */
 int request_take_time(const struct request_ctx *ctx, void (*fn)(void *data),
 		      void *data) _must_check_;
+/*
+ * On a fiber: waits for the caller's next slice, in which the fiber goes on. Long work calls it every fraction of a millisecond, so that
+ * it counts as its caller's and others are served. False: the client is gone.
+ */
+bool request_pause(struct request_ctx *ctx);
 int64_t
 request_started_ns(const struct request_ctx *ctx); /* first byte of the request, monotonic */
 

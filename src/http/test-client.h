@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -138,6 +139,32 @@ static inline void client_open(struct server_fixture *f, struct test_client *c)
 			 0);
 	assert_int_equal(conn_new(f->server, pair[1], &peer, &conn), 0);
 	*c = (struct test_client){ .fd = pair[0] };
+	buf_init(&c->got, 64 << 20);
+	assert_int_equal(buf_puts(&c->got, ""), 0);
+}
+
+/* The same over TCP, where a closed client looks like one that only sends no more. */
+static inline void client_open_tcp(struct server_fixture *f, struct test_client *c)
+{
+	const struct conn_peer peer = { .address = "127.0.0.1",
+					.local = "127.0.0.1",
+					.local_port = 8700 };
+	struct sockaddr_in address = { .sin_family = AF_INET,
+				       .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	socklen_t len = sizeof(address);
+	_cleanup_close_ int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	struct conn *conn;
+
+	assert_int_equal(bind(listener, (void *)&address, len), 0);
+	assert_int_equal(listen(listener, 1), 0);
+	assert_int_equal(getsockname(listener, (void *)&address, &len), 0);
+	*c = (struct test_client){ .fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0) };
+	assert_int_equal(connect(c->fd, (void *)&address, len), 0);
+	assert_int_equal(fd_set_nonblock(c->fd, true), 0);
+	assert_int_equal(conn_new(f->server,
+				  accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK),
+				  &peer, &conn),
+			 0);
 	buf_init(&c->got, 64 << 20);
 	assert_int_equal(buf_puts(&c->got, ""), 0);
 }

@@ -220,6 +220,7 @@ static void test_later_answers_keep_their_order(void **state)
 
 static void test_half_closed_client_is_answered(void **state)
 {
+	static const char interim[] = "HTTP/1.1 100 Continue\r\n\r\n";
 	_cleanup_buf_ struct buf body = { 0 };
 	struct server_fixture *f = *state;
 	struct test_client c;
@@ -232,6 +233,9 @@ static void test_half_closed_client_is_answered(void **state)
 	assert_int_equal(f->gone[GONE_HALF], 1);
 	assert_int_equal(f->gone[GONE_FULL], 0);
 	assert_true(response_is_gone(f->held));
+	client_receive(&c);
+	assert_string_equal(c.got.data, interim);
+	c.got.len = 0;
 	(void)respond_text(f->held, 200, "first");
 	client_wait(f, &c);
 	assert_int_equal(client_answer(&c, &body), 200);
@@ -240,6 +244,35 @@ static void test_half_closed_client_is_answered(void **state)
 	assert_true(c.ended);
 	assert_int_equal(fixture_open_conns(f), 0);
 	client_close(&c);
+}
+
+/* A client that closed is noticed while its answer is waited for; HTTP/1.0 has no interim answers. */
+static void test_closed_client(void **state)
+{
+	struct server_fixture *f = *state;
+	struct test_client c, old;
+
+	client_open_tcp(f, &c);
+	client_open_tcp(f, &old);
+	client_send(&c, GET("/hold"));
+	spin(f, 5);
+	client_close(&c);
+	while (f->gone[GONE_FULL] == 0)
+		spin(f, 2);
+	assert_int_equal(f->gone[GONE_HALF], 1);
+	assert_int_equal(fixture_open_conns(f), 1);
+	response_abort(f->held);
+	client_send(&old, "GET /hold HTTP/1.0\r\n" HOST "\r\n");
+	spin(f, 5);
+	assert_int_equal(shutdown(old.fd, SHUT_WR), 0);
+	while (f->gone[GONE_HALF] == 1)
+		spin(f, 2);
+	client_receive(&old);
+	assert_int_equal(old.got.len, 0);
+	(void)respond_text(f->held, 200, "late");
+	client_wait(f, &old);
+	assert_non_null(strstr(old.got.data, "late"));
+	client_close(&old);
 }
 
 static void test_vanished_client(void **state)
@@ -433,6 +466,7 @@ int main(void)
 		T(test_pipelined),
 		T(test_later_answers_keep_their_order),
 		T(test_half_closed_client_is_answered),
+		T(test_closed_client),
 		T(test_vanished_client),
 		T(test_vanish_after_each_byte),
 		cmocka_unit_test(test_bodies_are_bounded),

@@ -144,6 +144,36 @@ static void test_stream_for_http10_ends_with_the_connection(void **state)
 	client_close(&c);
 }
 
+/* A reader of a stream that sends no more loses nothing; one that closed is noticed before the next event. */
+static void test_stream_for_a_half_closed_client(void **state)
+{
+	_cleanup_buf_ struct buf body = { 0 };
+	struct server_fixture *f = *state;
+	struct test_client c;
+
+	client_open_tcp(f, &c);
+	client_send(&c, GET("/stream", ""));
+	client_wait(f, &c);
+	assert_int_equal(shutdown(c.fd, SHUT_WR), 0);
+	while (f->gone[GONE_HALF] == 0)
+		spin(f, 2);
+	assert_int_equal(response_write(f->held, "one", 3), 0);
+	assert_int_equal(response_write(f->held, "two", 3), 0);
+	response_end(f->held);
+	client_wait(f, &c);
+	assert_int_equal(client_answer(&c, &body), 200);
+	assert_string_equal(body.data, "onetwo");
+	client_close(&c);
+	client_open_tcp(f, &c);
+	client_send(&c, GET("/stream", ""));
+	client_wait(f, &c);
+	client_close(&c);
+	while (f->gone[GONE_FULL] == 0)
+		spin(f, 2);
+	assert_int_equal(fixture_open_conns(f), 0);
+	response_abort(f->held);
+}
+
 /* Fills the queue; returns how many bytes went in. */
 static size_t fill(struct server_fixture *f, int until)
 {
@@ -332,32 +362,51 @@ static void test_slow_head(void **state)
 	client_close(&c);
 }
 
+static void hold_one(struct server_fixture *f, struct test_client *c, const char *address)
+{
+	client_open_as(f, c, address);
+	client_send(c, GET("/hold", ""));
+	spin(f, 5);
+	client_receive(c);
+}
+
+/* A connection without a request gives way; when all are busy, a caller that has none gets one, and health is answered. */
 static void test_crowd(void **state)
 {
 	_cleanup_buf_ struct buf body = { 0 };
 	struct server_stats stats;
 	struct server_fixture *f = *state;
-	struct conn *first;
-	struct test_client c[3];
+	struct test_client idle, busy[2], c, other[2];
 
-	for (int i = 0; i < 3; i++)
-		client_open(f, &c[i]);
-	first = f->server->all.first;
-	/* As server.c does for a connection above the limit: only ROUTE_ALWAYS is answered. */
-	first->is_reserve = true;
-	client_send(&c[0], GET("/health", ""));
-	client_wait(f, &c[0]);
-	assert_int_equal(client_answer(&c[0], &body), 200);
-	client_send(&c[0], GET("/hold", ""));
-	client_wait(f, &c[0]);
-	assert_int_equal(client_answer(&c[0], &body), 503);
-	assert_true(c[0].ended);
-	assert_int_equal(f->calls, 0);
+	client_open(f, &idle);
+	f->server->all.first->waiting_since_ns -= NS_PER_SEC;
+	for (int i = 0; i < 2; i++)
+		hold_one(f, &busy[i], "10.0.0.1");
+	client_receive(&idle);
+	assert_true(idle.ended);
+	assert_int_equal(f->calls, 2);
+	client_open_as(f, &c, "10.0.0.1");
+	client_send(&c, GET("/health", ""));
+	client_wait(f, &c);
+	assert_int_equal(client_answer(&c, &body), 200);
+	client_send(&c, GET("/hold", ""));
+	client_wait(f, &c);
+	assert_int_equal(client_answer(&c, &body), 503);
+	assert_true(c.ended);
+	assert_int_equal(f->calls, 2);
+	hold_one(f, &other[0], "10.0.0.2");
+	assert_int_equal(f->calls, 3);
+	hold_one(f, &other[1], "10.0.0.2");
+	assert_int_equal(client_answer(&other[1], &body), 503);
 	server_stats(f->server, &stats);
-	assert_int_equal(stats.open, 2);
-	assert_int_equal(stats.open_max, 3);
-	for (int i = 0; i < 3; i++)
-		client_close(&c[i]);
+	assert_int_equal(stats.open, 3);
+	assert_int_equal(stats.evicted, 1);
+	client_close(&idle);
+	client_close(&c);
+	for (int i = 0; i < 2; i++) {
+		client_close(&busy[i]);
+		client_close(&other[i]);
+	}
 }
 
 #define UPGRADE                                                                                    \
@@ -525,6 +574,7 @@ int main(void)
 #define T(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 		T(test_stream),
 		T(test_stream_for_http10_ends_with_the_connection),
+		T(test_stream_for_a_half_closed_client),
 		T(test_backpressure),
 		T(test_yield_comes_back),
 		T(test_stalled_reader_is_cut),
