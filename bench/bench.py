@@ -28,7 +28,7 @@ from dockerd import Unavailable, reap
 ROOT = peers.ROOT
 PHASES = ("latency", "rate", "cost", "live", "memory")
 # Bars of the daemon, by programs of their own.
-PROGRAMS = {"http": "serve.py", "judge": "judge.py"}
+PROGRAMS = {"http": "serve.py", "judge": "judge.py", "starve": "starve.py"}
 LEVELS = (2, 8, 32)  # concurrency
 # Sleeps, and has a library mapped that nothing else loads: by that its sandbox is found among the spares.
 SLEEPER_CODE = "import _crypt, time\nprint(1, flush=True)\ntime.sleep(280)"

@@ -53,10 +53,10 @@ class Late(Wrong):
 class Daemon:
     """`atoll serve` on a free port, with its log as records."""
 
-    def __init__(self, bench):
+    def __init__(self, bench, *options):
         self.state, self.log = bench.folder / "state", bench.folder / "serve.log"
         command = [str(bench.atoll), "serve", "--state-dir", str(self.state), "--socket", str(bench.folder / "serve.sock"),
-                   "--listen", "127.0.0.1:0", "--log-format", "json", "--log-level", "info"]
+                   "--listen", "127.0.0.1:0", "--log-format", "json", "--log-level", "info", *options]
         with open(self.log, "wb") as log:
             self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=bench.environment())
         self.port = int(self.await_record("ready")["listen"].split()[0].rpartition(":")[2])
