@@ -45,7 +45,7 @@ static void do_work(struct slice *t)
 static int set_up(void **state _unused_)
 {
 	all = (struct callers){ 0 };
-	ring = (struct slices){ &all, RING_FRONT, .spent_ns = spent };
+	ring = (struct slices){ .callers = &all, .ring = RING_FRONT, .spent_ns = spent };
 	clock_ns = n_order = clock_reads = 0;
 	memset(order, 0, sizeof(order));
 	return 0;

@@ -98,8 +98,10 @@ int server_new(const struct server_config *config, struct server **ret)
 	if (!s)
 		return -ENOMEM;
 	s->config = *config;
-	s->slices = (struct slices){ config->callers, RING_FRONT, .spent_ns = clock_thread_ns };
-	s->slow = (struct slices){ config->callers, RING_SLOW };
+	s->slices = (struct slices){ .callers = config->callers,
+				     .ring = RING_FRONT,
+				     .spent_ns = clock_thread_ns };
+	s->slow = (struct slices){ .callers = config->callers, .ring = RING_SLOW };
 	r = loop_add_timer(config->loop, INT64_MAX, (struct handler){ on_slices, s },
 			   &s->slice_source);
 	if (r < 0) {
