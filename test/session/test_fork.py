@@ -471,7 +471,7 @@ def test_a_lying_runner(session, served):
         runner.Forker.fork = fork
         """))
     began = time.monotonic()
-    refused(session, "a copy of the session cannot be moved")  # it never waits, and is killed
+    problem(ask_fork(session), 409, "conflict")  # it never waits, and is killed
     assert time.monotonic() - began < 20
     assert session.value("1 + 1") == 2
 
