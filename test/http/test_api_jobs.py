@@ -185,6 +185,26 @@ def test_interactive_after_a_crash(mode, stage):
         served.end()
 
 
+def test_executions_with_tests_have_few_places(mode, stage):
+    """An execution that waits for a judging place does not hold up those without tests, and runs when one is free."""
+    work = stage.scratch(mode, "judging")
+    served = Served(Atoll(mode, stage), work, "--running", "8", "--set", "queue.judging=1")
+    web = Web(served.daemon.host, served.daemon.port)
+    tests = [{"expected": "1"}]
+    try:
+        first, second = (web.submit("bash", "sleep 60", tests=tests, limits={"timeout": 90}) for _ in range(2))
+        third = web.submit("bash", "echo 1", tests=tests)
+        web.wait(first, "running")
+        assert web.execute("bash", "echo on")["stdout"] == "on\n"
+        assert web.wait(web.submit("bash", "echo on"))["stdout"] == "on\n"
+        assert [web.get(f"/v1/executions/{id}").json()["status"] for id in (first, second, third)] == ["running", "queued", "queued"]
+        for id in (first, second):
+            web.delete(f"/v1/executions/{id}")
+        assert web.wait(third)["tests"][0]["verdict"] == "passed"
+    finally:
+        served.end()
+
+
 def test_nobody_has_all_places(mode, stage):
     """A caller who fills what he may leaves a place to run, and one to wait, to the next."""
     work = stage.scratch(mode, "share")
