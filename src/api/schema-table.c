@@ -260,6 +260,7 @@ static const struct schema_field denial[] = {
 	{ "rule", "string", "what refused it" },
 	{ "count", "integer", NULL },
 	{ "hint", "string?", "what would permit it" },
+	{ "source", "string", "program: read from the program's own error message" },
 	{ 0 },
 };
 
@@ -499,7 +500,7 @@ static const struct schema shapes[] = {
 	{ "TestGroup", "Outcome of tests that stand together.", test_group, "*-points possible" },
 	{ "Points", "What the tests were worth.", points, "*" },
 	{ "Failure", "An error that ended a program.", failure, "*-traceback" },
-	{ "Denial", "Something that the sandbox refused.", denial, "*" },
+	{ "Denial", "Something that the sandbox refused.", denial, "*-source" },
 	{ "DestinationUse", "Connections of a program to one host and port.", destination_use,
 	  "*" },
 	{ "RichOutput", "A value in the forms that its type offers.", rich_output, "*" },

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a run did on the network, from its relay's book (plan/relay-book.h) into the result: `network` lists connections,
- * `denials` what was refused and which request would permit it.
+ * `denials` what was refused and which request would permit it. A run without a network has no relay: what it tried is read from
+ * its error messages, and the row says so.
  */
 #include "client/run.h"
 
+#include "analyse/network-words.h"
 #include "base/utf8.h"
 #include "plan/relay-book.h"
 
@@ -124,6 +126,44 @@ static const struct relay_book *map_book(int fd)
 		return book;
 	unmap_book(book);
 	return NULL;
+}
+
+static json_t *attempt_json(const struct network_attempt *attempt, const char *mode)
+{
+	char destination[HOST_NAME_MAX_BYTES + 16], what[sizeof(destination) + 16],
+		hint[sizeof(destination) + 24], rule[32];
+	struct destination named = attempt->destination;
+
+	destination_text(&named, destination, sizeof(destination));
+	(void)snprintf(hint, sizeof(hint), "--network allow:%s",
+		       *named.host ? destination : "HOST:PORT");
+	if (attempt->lookup)
+		named.port = 0;
+	destination_text(&named, destination, sizeof(destination));
+	(void)snprintf(what, sizeof(what), "%s%s%s", attempt->lookup ? "lookup" : "connect",
+		       *named.host ? " " : "", destination);
+	(void)snprintf(rule, sizeof(rule), "network: %s", mode);
+	return json_pack("{s:s, s:s, s:I, s:s, s:s}", "what", what, "rule", rule, "count",
+			 (json_int_t)attempt->count, "hint", hint, "source", "program");
+}
+
+int flow_take_attempts(struct run *run)
+{
+	const char *const mode = run->decision.network == NETWORK_NONE	? "none"
+				 : run->decision.network == NETWORK_OFF ? "off"
+									: NULL;
+	const struct result_stream *s = run->request->merge_stderr ? &run->result->out
+								   : &run->result->err;
+	struct network_attempt attempts[NETWORK_ATTEMPTS_MAX];
+	size_t n = mode && s->len > 0 ? network_attempts((struct span){ s->text, s->len }, attempts)
+				      : 0;
+	int r = 0;
+
+	if (n > 0 && !run->result->denials)
+		run->result->denials = json_array();
+	for (size_t i = 0; i < n && r == 0; i++)
+		r = json_array_append_new(run->result->denials, attempt_json(&attempts[i], mode));
+	return r < 0 ? -ENOMEM : 0;
 }
 
 int flow_take_network(struct run *run, const struct job_outcome *o)

@@ -280,6 +280,8 @@ static int fill_result(struct run *run, const struct sandbox_spec *in, const str
 	if (r >= 0)
 		r = flow_take_network(run, o);
 	if (r >= 0)
+		r = flow_take_attempts(run);
+	if (r >= 0)
 		r = fill_stages(run, in, o);
 	if (r >= 0 && res->verdict.status == STATUS_SUCCESS &&
 	    o->done.commit.result == COMMIT_OVER_QUOTA)

@@ -278,6 +278,8 @@ void flow_isolation(struct run *run, const struct record_started *start);
 
 /* flow-network.c: connections, and what was refused */
 int flow_take_network(struct run *run, const struct job_outcome *o) _must_check_;
+/* What a run without a network tried, by its own error messages. */
+int flow_take_attempts(struct run *run) _must_check_;
 /* flow-changes.c: changes to the workspace */
 int flow_take_changes(struct result *res, const struct job_outcome *o) _must_check_;
 

@@ -135,3 +135,20 @@ sys.stdin.readline()
     popen.communicate(b"\n", timeout=25)
     assert seen == [-1, -1, -1]
     assert "5ee1" not in open("/proc/sysvipc/shm").read()
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("language, code, what, hint", [
+    ("python", 'import socket; socket.create_connection(("1.1.1.1", 53))', "connect 1.1.1.1:53", "--network allow:1.1.1.1:53"),
+    ("python", 'import urllib.request; urllib.request.urlopen("http://example.org/x")', "lookup example.org", "--network allow:example.org:80"),
+    ("bash", "exec 3<>/dev/tcp/1.1.1.1/53", "connect 1.1.1.1:53", "--network allow:1.1.1.1:53"),
+    ("javascript", 'require("net").connect(53, "1.1.1.1")', "connect 1.1.1.1:53", "--network allow:1.1.1.1:53"),
+])
+def test_what_a_program_without_network_tried(atoll, language, code, what, hint):
+    """Its own error says it; the result says in one line why, and what permits it."""
+    result = atoll.run(["run", "--json", "-l", language, "-c", code]).json()
+    assert result["status"] == "error" and len(result["denials"]) == 1, result
+    row = result["denials"][0]
+    assert row == {"what": what, "rule": "network: none", "count": row["count"], "hint": hint, "source": "program"} and row["count"] >= 1
+    quiet = atoll.run(["run", "--json", "-l", "python", "-c", "print('Network is unreachable: 1.1.1.1:53')"]).json()
+    assert quiet["denials"] == []

@@ -51,6 +51,14 @@ def _explain_test(number: int, test: Mapping[str, Any]) -> str:
     return "test %d%s: %s%s" % (number, name, test.get("verdict"), ": %s" % why if why else "")
 
 
+def _explain_denial(row: Dict[str, Any]) -> str:
+    """'; connect HOST:PORT was refused (rule), … permits it', in the words of this package."""
+    hint = str(row.get("hint") or "")
+    if hint.startswith("--network "):
+        hint = "network=%r permits it" % hint[len("--network "):]
+    return "; %s was refused (%s)%s" % (row.get("what"), row.get("rule"), ", " + hint if hint else "")
+
+
 @dataclass(frozen=True)
 class Result:
     """The account of one execution.
@@ -155,7 +163,13 @@ class Result:
 
         >>> Result.from_json({"status": "error", "error": {"type": "KeyError", "message": "'tea'", "line": 2}}).explain()
         "KeyError: 'tea' (line 2)"
+        >>> Result.from_json({"status": "error", "cause": {"detail": "exited with 1"}, "denials": [
+        ...     {"what": "connect 1.1.1.1:53", "rule": "network: none", "count": 1, "hint": "--network allow:1.1.1.1:53"}]}).explain()
+        "exited with 1; connect 1.1.1.1:53 was refused (network: none), network='allow:1.1.1.1:53' permits it"
         """
+        return self._explain_end() + "".join(map(_explain_denial, self.denials[:1]))
+
+    def _explain_end(self) -> str:
         failed = [(number, test) for number, test in enumerate(self.tests, 1) if test.get("verdict") not in ("passed", "skipped")]
         if failed and self.status != "cancelled":
             passed = sum(bool(test.get("passed")) for test in self.tests)
