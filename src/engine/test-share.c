@@ -195,6 +195,72 @@ static void test_judging(void **state)
 		client_done(&judged[i]);
 }
 
+/* Tests of one execution have a place each, while nothing waits; one with an interactor has two in any case. */
+static void test_side_by_side(void **state)
+{
+	static const char nap[] =
+		"{\"language\": \"bash\", \"code\": \"sleep 20\", \"tests\": "
+		"[{\"expected\": \"\"}, {\"expected\": \"\"}, {\"expected\": \"\"}]}";
+	static const char talk[] = "{\"language\": \"bash\", \"code\": \"sleep 20\", \"tests\": "
+				   "[{}, {}], \"interactor\": {\"language\": \"bash\", \"code\": "
+				   "\"sleep 20\"}}";
+	struct submitter many = { 0 }, late = { 0 };
+	struct buf body = { .max = 1 << 16 };
+
+	(void)state;
+	fix.engine->o.judging_max = 2;
+	engine_set_rules(fix.engine);
+	assert_int_equal(wait_with(&many, "greedy", nap), 0);
+	for (int i = 0; i < 8000 && engine_used(fix.engine, SLOT_PLACES) < 2; i++)
+		run_for_ms(5);
+	run_for_ms(20);
+	assert_int_equal(engine_used(fix.engine, SLOT_PLACES), 2);
+	assert_int_equal(engine_used(fix.engine, SLOT_JUDGING), 2);
+	(void)execution_cancel(many.x);
+	for (int i = 0; i < 8000 && !engine_is_idle(fix.engine); i++)
+		run_for_ms(5);
+	client_done(&many);
+	fix.engine->o.judging_max = 1;
+	engine_set_rules(fix.engine);
+	assert_int_equal(wait_with(&many, "greedy", talk), 0);
+	for (int i = 0; i < 8000 && engine_used(fix.engine, SLOT_PLACES) < 2; i++)
+		run_for_ms(5);
+	run_for_ms(20);
+	assert_int_equal(engine_used(fix.engine, SLOT_PLACES), 2);
+	(void)execution_cancel(many.x);
+	for (int i = 0; i < 8000 && !engine_is_idle(fix.engine); i++)
+		run_for_ms(5);
+	assert_int_equal(engine_used(fix.engine, SLOT_JUDGING), 0);
+	client_done(&many);
+	/* Where another one waits, a test that ends makes room for it. */
+	fix.engine->o.judging_max = 2;
+	engine_set_rules(fix.engine);
+	assert_int_equal(buf_puts(&body, "{\"language\": \"bash\", \"code\": \"sleep 0.2\", "
+					 "\"tests\": [{\"expected\": \"\"}"),
+			 0);
+	for (int i = 1; i < 200; i++)
+		assert_int_equal(buf_puts(&body, ", {\"expected\": \"\"}"), 0);
+	assert_int_equal(buf_puts(&body, "]}"), 0);
+	assert_int_equal(buf_append(&body, "", 1), 0);
+	assert_int_equal(wait_with(&many, "greedy", body.data), 0);
+	for (int i = 0; i < 8000 && engine_used(fix.engine, SLOT_PLACES) < 2; i++)
+		run_for_ms(5);
+	assert_int_equal(submit(&late,
+				"{\"language\": \"bash\", \"code\": \":\", \"tests\": "
+				"[{\"expected\": \"\"}]}",
+				(struct submission){ .caller = "modest" }),
+			 0);
+	run_until(&late.ended);
+	assert_string_equal(late.status, "success");
+	assert_false(execution_has_ended(many.x));
+	(void)execution_cancel(many.x);
+	for (int i = 0; i < 8000 && !engine_is_idle(fix.engine); i++)
+		run_for_ms(5);
+	client_done(&many);
+	client_done(&late);
+	buf_done(&body);
+}
+
 /* A request of about that many bytes. */
 static char *make_large(size_t bytes)
 {
@@ -252,6 +318,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_patient, setup_engine, teardown_engine),
 		cmocka_unit_test_setup_teardown(test_bytes, setup_engine, teardown_engine),
 		cmocka_unit_test_setup_teardown(test_judging, setup_engine, teardown_engine),
+		cmocka_unit_test_setup_teardown(test_side_by_side, setup_engine, teardown_engine),
 	};
 
 	return cmocka_run_group_tests(tests, setup_service, teardown_service);

@@ -238,6 +238,66 @@ static void test_terminal_input_ends_with_control_d(void **state)
 	terminal_end("hi", "hi\004\004");
 }
 
+static void count_bytes(void *data, struct span bytes)
+{
+	*(size_t *)data += bytes.len;
+}
+
+/* The reader learns of the source's end only when it is told. */
+static void test_an_end_that_is_held_back(void **state)
+{
+	size_t seen = 0;
+	int pair[2];
+
+	(void)state;
+	assert_int_equal(pipe2(pair, O_CLOEXEC), 0);
+	setup(true);
+	bench.feed.holds = true;
+	bench.feed.on_bytes = count_bytes;
+	bench.feed.data = &seen;
+	assert_int_equal(feed_start(&bench.feed, bench.loop, (struct span){ 0 }, pair[0]), 0);
+	assert_int_equal(write(pair[1], "abc", 3), 3);
+	close(pair[1]);
+	run_for(20);
+	assert_int_equal(bench.n, 3);
+	assert_int_equal(seen, 3);
+	assert_true(bench.feed.to_fd >= 0);
+	assert_int_equal(feed_release(&bench.feed), 0);
+	assert_true(bench.feed.to_fd < 0);
+	close(pair[0]);
+	teardown();
+}
+
+/* A writer whose reader is gone is not stopped by a full pipe, and what it says is seen. */
+static void test_a_source_without_a_reader(void **state)
+{
+	static char block[65536];
+	size_t seen = 0, written = 0;
+	int pair[2];
+
+	(void)state;
+	assert_int_equal(pipe2(pair, O_CLOEXEC | O_NONBLOCK), 0);
+	setup(false);
+	bench.feed.drains = bench.feed.holds = true;
+	bench.feed.on_bytes = count_bytes;
+	bench.feed.data = &seen;
+	assert_int_equal(feed_start(&bench.feed, bench.loop, (struct span){ 0 }, pair[0]), 0);
+	bench.read_fd = fd_close(bench.read_fd);
+	for (int i = 0; i < 200 && written < 4 * sizeof(block); i++) {
+		ssize_t n = write(pair[1], block, sizeof(block));
+
+		written += n > 0 ? (size_t)n : 0;
+		run_for(5);
+	}
+	assert_int_equal(written, 4 * sizeof(block));
+	assert_int_equal(write(pair[1], "end", 3), 3);
+	feed_finish(&bench.feed);
+	assert_int_equal(seen, written + 3);
+	close(pair[0]);
+	close(pair[1]);
+	teardown();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -247,6 +307,8 @@ int main(void)
 		cmocka_unit_test(test_regular_files_are_read),
 		cmocka_unit_test(test_reader_that_never_reads),
 		cmocka_unit_test(test_reader_that_leaves),
+		cmocka_unit_test(test_an_end_that_is_held_back),
+		cmocka_unit_test(test_a_source_without_a_reader),
 		cmocka_unit_test(test_no_sigpipe),
 		cmocka_unit_test(test_terminal_input_ends_with_control_d),
 	};
