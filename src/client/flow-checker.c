@@ -189,7 +189,9 @@ static json_t *find_exception(const struct run *own, const struct verdict *end,
 					    : flow_error_in(own, NULL, end,
 							    (struct span){ err->text, err->len });
 
-	if (json_is_integer(json_object_get(error, "line")))
+	/* Words without a place may be the checker's own; R's errors often have none, and a last line. */
+	if (json_is_integer(json_object_get(error, "line")) ||
+	    (error && err->text && strstr(err->text, "Execution halted")))
 		return error;
 	json_decref(error);
 	return NULL;

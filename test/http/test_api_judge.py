@@ -135,7 +135,7 @@ def test_exit_codes_of_testlib(web):
 
 CRASHES = {
     "python": "open('nothing.txt')", "javascript": "null.x", "ruby": "nil.x", "php": "<?php throw new Exception('x');", "perl": "die 'x'",
-    "lua": "error('x')", "java": "class Main { public static void main(String[] a) { int[] x = {}; x[1] = 2; } }",
+    "lua": "error('x')", "r": "stop('x')", "typescript": "const x: any = null; x.y", "java": "class Main { public static void main(String[] a) { int[] x = {}; x[1] = 2; } }",
     "go": "package main\nfunc main() { var m map[string]int; m[\"a\"] = 1 }", "rust": "fn main() { let v: Vec<i32> = vec![]; v[0]; }",
     "cpp": "#include <stdexcept>\nint main() { throw std::runtime_error(\"x\"); }", "c": "int main(void) { __builtin_trap(); }",
 }
