@@ -143,10 +143,12 @@ static int on_bridge_frame(void *data, enum websocket_op op, struct span payload
 		if (b->input_ended)
 			return 1;
 		/* Behind two bytes of a number, the daemon may have said why. */
+		if (payload.len > 2)
+			return error_set(err, ERROR_LOST, ECONNRESET,
+					 "the daemon has closed the connection: %.*s",
+					 (int)payload.len - 2, payload.data + 2);
 		return error_set(err, ERROR_LOST, ECONNRESET,
-				 "the daemon has closed the connection%s%.*s",
-				 payload.len > 2 ? ": " : "",
-				 payload.len > 2 ? (int)payload.len - 2 : 0, payload.data + 2);
+				 "the daemon has closed the connection");
 	}
 	b->answered += message_kind(payload) == MESSAGE_ANSWER;
 	if (buf_append(&b->out, payload.data, payload.len) < 0 || buf_puts(&b->out, "\n") < 0)
