@@ -25,6 +25,7 @@ CASES = [
     ("a full disk: a small directory, runs without history", "test/crash/test_crash_disk.py", ("test_full_disk_of_a_small_state_directory",)),
     ("root without CAP_KILL ends on a signal", "test/daemon/test_serve_monitor.py", ("test_root_without_the_right_to_signal",)),
     ("what a program without network tried is named", "test/security/test_network.py", ("test_what_a_program_without_network_tried",)),
+    ("a daemon that was named and does not answer is an error", "test/cli/test_cli_serve.py", ("test_a_daemon_that_was_named_has_no_substitute",)),
     ("acknowledged is durable, at any instant of a kill", "test/crash/test_crash.py", ("test_C05_durable_before_acknowledged",)),
 ]
 
