@@ -112,8 +112,7 @@ static const struct layer_row {
 	[LAYER_OVERLAY] = { .name = "overlay",
 			    .there = has_overlay,
 			    .what = "overlay cannot be mounted in a user namespace",
-			    .fix_root = "modprobe overlay (in a container: on its host, and mount "
-					"nothing below /usr)",
+			    .fix_root = "modprobe overlay (in a container: on its host)",
 			    .fix_user = "sudo modprobe overlay (Linux 5.11 or later)" },
 	[LAYER_PROC] = { .name = "proc",
 			 .there = has_proc,
@@ -190,6 +189,8 @@ void layer_fix(enum layer layer, const struct host_facts *facts, char *ret, size
 		(void)snprintf(ret, size, "%s: %s%s", row->what,
 			       facts->userns_reason[0] ? facts->userns_reason : fix,
 			       host_has_minimal(facts) ? MINIMAL_HINT : "");
+	else if (layer == LAYER_OVERLAY && facts->overlay_reason[0])
+		(void)snprintf(ret, size, "%s", facts->overlay_reason);
 	else
 		(void)snprintf(ret, size, "%s: %s", row->what, fix);
 }

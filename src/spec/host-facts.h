@@ -49,7 +49,8 @@ struct host_facts {
 	uint32_t cgroup_controllers;
 	char cgroup_reason
 		[200]; /* why it is CGROUP_NONE, with the command that fixes it; else "" */
-	char userns_reason[200]; /* why userns is false, with the command that fixes it; else "" */
+	char overlay_reason[400]; /* why overlay is false, if it is a mount below /usr; else "" */
+	char userns_reason[200];  /* why userns is false, with the command that fixes it; else "" */
 };
 
 /* Whether a sandbox without namespaces can be made; and what a refusal of others then adds. */

@@ -16,9 +16,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/buf.h"
 #include "base/fd.h"
 #include "base/macro.h"
+#include "base/path.h"
 #include "sys/kernel.h"
+#include "sys/textfile.h"
+
+enum { MOUNTS_BYTES_MAX = 4 << 20 };
 
 struct findings {
 	bool refused; /* a root and a session keyring of its own: filters of container engines give EPERM */
@@ -53,6 +58,35 @@ static bool try_overlay(void)
 		return false;
 	return mount("overlay", "/tmp/root", "overlay", MS_RDONLY | MS_NOSUID | MS_NODEV,
 		     "lowerdir=/usr:/tmp/empty,userxattr") == 0;
+}
+
+/*
+ * A user namespace may not see what a mount of its host hides. So the kernel makes no overlay there whose lower layer has mounts below
+ * it: of the driver of a GPU, in most containers that have one.
+ */
+static void find_mount_below(const char *top, char *ret, size_t size)
+{
+	_cleanup_buf_ struct buf table = { .max = MOUNTS_BYTES_MAX };
+	char point[256];
+
+	if (textfile_read_buf("/proc/self/mountinfo", &table) < 0 || !table.data)
+		return;
+	for (char *line = table.data; *line;) {
+		char *end = strchrnul(line, '\n');
+
+		if (*end)
+			*end++ = '\0';
+		if (sscanf(line, "%*s %*s %*s %*s %255s", point) == 1 &&
+		    path_is_below(point, top) && strcmp(point, top) != 0) {
+			(void)snprintf(ret, size,
+				       "%s is a mount of its own, and the kernel lays no overlay "
+				       "over %s while anything is mounted "
+				       "below: umount it, or mount it outside of %s",
+				       point, top, top);
+			return;
+		}
+		line = end;
+	}
 }
 
 static bool try_proc(void)
@@ -126,6 +160,8 @@ static void merge_findings(struct host_facts *facts, const struct findings *foun
 	facts->ipcns &= found->ipcns;
 	facts->utsns &= found->utsns;
 	facts->cgroupns &= found->cgroupns;
+	if (facts->overlay && facts->userns && found->mntns && !found->overlay)
+		find_mount_below("/usr", facts->overlay_reason, sizeof(facts->overlay_reason));
 	facts->overlay &= found->overlay;
 	facts->proc_mount &= found->proc;
 }

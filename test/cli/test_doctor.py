@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`atoll doctor`: what this host can enforce, what is missing, the command that fixes it."""
 import json
+import os
 import platform
 
 import pytest
@@ -10,6 +11,18 @@ quick = pytest.mark.quick
 
 def flatten(thing):
     return json.dumps(thing).lower()
+
+
+@quick
+@pytest.mark.skipif(os.geteuid() != 0, reason="to mount takes root")
+def test_mount_below_usr_is_named(atoll):
+    """The kernel lays no overlay over a directory with mounts below it, in a user namespace: the run says so, and doctor names the mount."""
+    with_mount = ["unshare", "--mount", "--propagation", "private", "sh", "-c", 'mount -t tmpfs tmpfs /usr/games && exec "$@"', "sh"]
+    host = atoll.variant(wrap=with_mount)
+    assert "overlay" in host.bash("echo out")["isolation"]["missing"]
+    checks = {check["name"]: check for section in host.run(["doctor", "--json"]).json()["sections"] for check in section["checks"]}
+    assert checks["overlay"]["verdict"] == "missing" and "/usr/games" in checks["overlay"]["fix"], checks["overlay"]
+    assert "modprobe" not in checks["overlay"]["fix"]
 
 
 @quick
