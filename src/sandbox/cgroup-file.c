@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -119,7 +120,34 @@ static bool is_group(const struct dirent *entry, const char *prefix)
 	       strncmp(entry->d_name, prefix, strlen(prefix)) == 0;
 }
 
-bool cgroup_sweep(struct cgroup_sweep *sweep, int parent_fd, const char *path, const char *prefix)
+void cgroup_remove_old(int parent_fd, const char *name)
+{
+	if (is_stale_cgroup(parent_fd, name))
+		(void)!cgroup_rmdir(parent_fd, name); /* refused while in use */
+}
+
+int cgroup_hold(int parent_fd, const char *name)
+{
+	_cleanup_close_ int fd = openat(parent_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (fd < 0)
+		return -errno;
+	/* A sweep has the lock, or has removed the group between mkdir and here: a removed directory has no files. */
+	if (flock(fd, LOCK_SH | LOCK_NB) < 0)
+		return errno == EWOULDBLOCK ? -ENOENT : -errno;
+	return faccessat(fd, "cgroup.procs", F_OK, 0) < 0 ? -errno : TAKE_FD(fd);
+}
+
+void cgroup_remove_unheld(int parent_fd, const char *name)
+{
+	_cleanup_close_ int fd = openat(parent_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0)
+		(void)!cgroup_rmdir(parent_fd, name); /* refused while a process is in it */
+}
+
+bool cgroup_sweep(struct cgroup_sweep *sweep, int parent_fd, const char *path, const char *prefix,
+		  void (*remove)(int parent_fd, const char *name))
 {
 	const struct dirent *entry;
 	int left = SWEEP_SLICE;
@@ -130,9 +158,7 @@ bool cgroup_sweep(struct cgroup_sweep *sweep, int parent_fd, const char *path, c
 		if (!is_group(entry, prefix))
 			continue;
 		left--;
-		if (is_stale_cgroup(dirfd(sweep->dir), entry->d_name))
-			(void)!cgroup_rmdir(dirfd(sweep->dir),
-					    entry->d_name); /* refused while in use */
+		remove(dirfd(sweep->dir), entry->d_name);
 	}
 	if (left == 0)
 		return true;

@@ -31,11 +31,20 @@ struct cgroup_sweep {
 	DIR *dir;
 };
 /*
- * Removes groups whose names have the prefix, if they are empty and old: a live run's group is empty only
- * between mkdir and clone, for milliseconds. Each call looks at some, which takes a fraction of a millisecond.
+ * Calls remove() for the groups whose names have the prefix. Each call looks at some, which takes a fraction of a millisecond.
  * True: there are more; call again, or end the sweep.
  */
-bool cgroup_sweep(struct cgroup_sweep *sweep, int parent_fd, const char *path, const char *prefix);
+bool cgroup_sweep(struct cgroup_sweep *sweep, int parent_fd, const char *path, const char *prefix,
+		  void (*remove)(int parent_fd, const char *name));
+/* Removes an empty group of some age: a live run's group is empty only between mkdir and clone, for milliseconds. */
+void cgroup_remove_old(int parent_fd, const char *name);
+/*
+ * The same by a lock, which says more than the time of a directory: the kernel may forget that time, and begins anew then. The broker
+ * that made a group holds a lock on its directory; the kernel drops the lock when that broker is gone, however it ended. Returns the
+ * directory, locked; -ENOENT: another broker's sweep has just removed the group.
+ */
+int cgroup_hold(int parent_fd, const char *name) _must_check_;
+void cgroup_remove_unheld(int parent_fd, const char *name);
 void cgroup_sweep_end(struct cgroup_sweep *sweep);
 /* Takes all of them, of every broker, out of the background. Takes milliseconds. */
 void cgroup_lift(int parent_fd, const char *path, const char *prefix);

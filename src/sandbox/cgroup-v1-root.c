@@ -14,7 +14,8 @@ enum { OPEN_SHARE = 10 }; /* one in so many of a broker's descriptors is for fil
 /* Each hierarchy separately: brokers may share some of them and not others. */
 bool cgroup_v1_sweep(struct cgroup_root *root)
 {
-	if (cgroup_sweep(&root->sweep, root->fd[root->sweep_at], ".", CGROUP_PREFIX))
+	if (cgroup_sweep(&root->sweep, root->fd[root->sweep_at], ".", CGROUP_PREFIX,
+			 cgroup_remove_old))
 		return true;
 	root->sweep_at = (root->sweep_at + 1) % MAX(root->n, 1);
 	return root->sweep_at != 0;

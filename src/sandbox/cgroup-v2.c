@@ -5,6 +5,9 @@
  * base's and the parent's children. A delegated base may not hold processes itself then, so Atoll's own
  * processes first move to a leaf beside the parent.
  *
+ * A group is its broker's while that broker holds the lock on its directory. Groups without one are those of a broker that was killed:
+ * each broker removes them at its start, and from time to time.
+ *
  * systemd may switch controllers off again, and another atoll that ends may remove the empty parent. So
  * create() checks for the files it needs and repeats the preparation if they are missing.
  */
@@ -93,7 +96,7 @@ static int move_self(int base)
 
 static bool v2_sweep(struct cgroup_root *root)
 {
-	return cgroup_sweep(&root->sweep, root->fd, CGROUP_PARENT, "");
+	return cgroup_sweep(&root->sweep, root->fd, CGROUP_PARENT, "", cgroup_remove_unheld);
 }
 
 static void v2_lift(const struct cgroup_root *root)
@@ -173,20 +176,31 @@ static bool has_files(const struct cgroup *cg)
 	return true;
 }
 
-static int make_group(struct cgroup *cg)
+/* Makes the directory and holds it. -ENOENT: the parent is gone, or another broker's sweep has removed it again. */
+static int make_held(struct cgroup *cg)
 {
 	int r = cgroup_mkdir(cg->root->fd, cg->name);
+
+	if (r < 0)
+		return r;
+	cg->fd = cgroup_hold(cg->root->fd, cg->name);
+	if (cg->fd < 0 && cg->fd != -ENOENT)
+		(void)!cgroup_rmdir(cg->root->fd, cg->name);
+	return cg->fd < 0 ? cg->fd : 0;
+}
+
+static int make_group(struct cgroup *cg)
+{
+	int r = make_held(cg);
 
 	for (int attempt = 0; r == -ENOENT && attempt < 3; attempt++) {
 		r = prepare_cgroup_root(cg->root);
 		if (r == 0)
-			r = cgroup_mkdir(cg->root->fd, cg->name);
+			r = make_held(cg);
 	}
 	if (r < 0)
 		return r;
-	cg->fd = cgroup_open_dir(cg->root->fd, cg->name);
-	r = cg->fd < 0 ? cg->fd : 0;
-	if (r == 0 && !has_files(cg))
+	if (!has_files(cg))
 		r = prepare_cgroup_root(cg->root);
 	if (r < 0) {
 		cg->fd = fd_close(cg->fd);

@@ -4,10 +4,12 @@
 
 #include <fcntl.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -64,7 +66,7 @@ static void test_pieces(void **state)
 	make(dir, "atoll-used", 0);
 	make(dir, "atoll-used/inside", 60);
 	age(dir, "atoll-used", 60);
-	for (; cgroup_sweep(&sweep, AT_FDCWD, place, "atoll-"); pieces++) {
+	for (; cgroup_sweep(&sweep, AT_FDCWD, place, "atoll-", cgroup_remove_old); pieces++) {
 		assert_in_range(left - count("atoll-"), 0, SLICE_MAX);
 		left = count("atoll-");
 	}
@@ -76,7 +78,7 @@ static void test_pieces(void **state)
 		(void)snprintf(name, sizeof(name), "atoll-%d", i);
 		make(dir, name, 0);
 	}
-	assert_true(cgroup_sweep(&sweep, AT_FDCWD, place, "atoll-"));
+	assert_true(cgroup_sweep(&sweep, AT_FDCWD, place, "atoll-", cgroup_remove_old));
 	cgroup_sweep_end(&sweep);
 	assert_null(sweep.dir);
 	for (int i = 0; i < SLICE_MAX; i++) {
@@ -96,7 +98,66 @@ static void test_no_such_place(void **state)
 	struct cgroup_sweep sweep = { 0 };
 
 	(void)state;
-	assert_false(cgroup_sweep(&sweep, AT_FDCWD, "/nonexistent/place", "atoll-"));
+	assert_false(
+		cgroup_sweep(&sweep, AT_FDCWD, "/nonexistent/place", "atoll-", cgroup_remove_old));
+}
+
+/* A group that a live process holds stays, however old it is. One that a killed process held goes at once. */
+static void test_lock(void **state)
+{
+	char where[] = "/tmp/atoll-test-held-XXXXXX";
+	struct cgroup_sweep sweep = { 0 };
+	int dir, fd, ready[2];
+	char said = 'n';
+	pid_t pid;
+
+	(void)state;
+	assert_non_null(mkdtemp(where));
+	dir = open(where, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	assert_true(dir >= 0);
+	for (int i = 0; i < 2; i++) {
+		const char *name = i ? "mine" : "other";
+
+		make(dir, name, 0);
+		fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		assert_int_equal(mkdirat(fd, "cgroup.procs", 0755), 0);
+		(void)close(fd);
+	}
+	assert_int_equal(pipe(ready), 0);
+	pid = fork();
+	if (pid == 0) {
+		(void)!write(ready[1], cgroup_hold(dir, "other") >= 0 ? "y" : "n", 1);
+		(void)pause();
+		_exit(0);
+	}
+	(void)close(ready[1]);
+	assert_int_equal(read(ready[0], &said, 1), 1);
+	assert_int_equal(said, 'y');
+	(void)close(ready[0]);
+	fd = cgroup_hold(dir, "mine");
+	assert_true(fd >= 0);
+	/* Empty, as a real group is for rmdir. */
+	assert_int_equal(unlinkat(dir, "mine/cgroup.procs", AT_REMOVEDIR), 0);
+	assert_int_equal(unlinkat(dir, "other/cgroup.procs", AT_REMOVEDIR), 0);
+	age(dir, "mine", 3600);
+	age(dir, "other", 3600);
+	while (cgroup_sweep(&sweep, AT_FDCWD, where, "", cgroup_remove_unheld))
+		;
+	assert_int_equal(faccessat(dir, "mine", F_OK, 0), 0);
+	assert_int_equal(faccessat(dir, "other", F_OK, 0), 0);
+	age(dir, "other", 0);
+	assert_int_equal(kill(pid, SIGKILL), 0);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	while (cgroup_sweep(&sweep, AT_FDCWD, where, "", cgroup_remove_unheld))
+		;
+	assert_int_equal(faccessat(dir, "mine", F_OK, 0), 0);
+	assert_int_equal(faccessat(dir, "other", F_OK, 0), -1);
+	/* A sweep that came first has removed it: its maker tries again. */
+	assert_int_equal(cgroup_hold(dir, "other"), -ENOENT);
+	assert_int_equal(unlinkat(dir, "mine", AT_REMOVEDIR), 0);
+	(void)close(fd);
+	(void)close(dir);
+	assert_int_equal(rmdir(where), 0);
 }
 
 int main(void)
@@ -104,6 +165,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_pieces),
 		cmocka_unit_test(test_no_such_place),
+		cmocka_unit_test(test_lock),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -301,6 +301,33 @@ def fork_case(name, prefix=()):
     emit(name, **record, stderr=said, left=[gone(sandbox_processes), gone(groups) if not prefix else []])
 
 
+def killed_case():
+    """Front and broker of a run are killed; the kernel forgets what it knew of the group's directory. The next run removes the group."""
+    run = subprocess.Popen([ATOLL, "run", "--no-daemon", "-l", "bash", "-c", "sleep 600"], env=ENV, stdin=subprocess.DEVNULL,
+                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    held = []
+    if gone(lambda: not sandbox_processes()):
+        return emit("killed", error="the run did not begin")
+    held.append(len(groups()))
+    other = call([ATOLL, "run", "--json", "-l", "bash", "-c", "true"])  # its sweep leaves the group of a live run alone
+    held.append(len(groups()))
+    brokers = subprocess.run(["pgrep", "-P", str(run.pid)], capture_output=True, text=True).stdout.split()
+    run.kill()
+    for pid in brokers:
+        try:
+            os.kill(int(pid), 9)
+        except ProcessLookupError:
+            pass
+    run.wait()
+    alive = gone(sandbox_processes)
+    with open("/proc/sys/vm/drop_caches", "w") as f:
+        f.write("2")
+    left = [g for g in groups() if g.rstrip("/") != "/sys/fs/cgroup/atoll"]
+    after = call([ATOLL, "run", "--json", "-l", "bash", "-c", "true"])
+    emit("killed", held=held, brokers=len(brokers), alive=alive, left=left, other=other, result=after["result"],
+         after=gone(lambda: [g for g in groups() if g in left]))
+
+
 def main():
     make_data()
     emit("kernel", release=os.uname().release)
@@ -324,6 +351,7 @@ def main():
     with open("/tmp/open") as f:
         emit("untouched", text=f.read())
     emit("bash", **call([ATOLL, "run", "-l", "bash", "-c", "echo out; echo err >&2; exit 5"]))
+    killed_case()
     workspace_cases()
     fork_case("fork")
     emit("left", processes=gone(sandbox_processes), groups=gone(groups))

@@ -213,6 +213,14 @@ def test_fork(guest, name, cgroup, tier):
     assert case["left"] == [[], []], case["left"]
 
 
+def test_group_of_a_killed_broker(guest):
+    """Its group stays behind, and goes with the next run; that of a live run does not."""
+    case = guest["killed"]
+    assert "error" not in case and case["alive"] == [], case
+    assert case["held"][0] >= 1 and case["held"][1] >= case["held"][0] and len(case["left"]) == 1, case
+    assert result_of(guest, "killed")["status"] == "success" and case["after"] == [], case
+
+
 def test_nothing_is_left(guest):
     assert guest["left"] == {"processes": [], "groups": []}
 
