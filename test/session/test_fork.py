@@ -407,8 +407,9 @@ def test_the_depth_of_the_kernel(session, served):
         line.append(Copy(session.web, answer.json()["sessions"][0]))
     assert "at most 32 user namespaces" in problem(answer, 409, "conflict"), answer
     began = time.monotonic()
-    refused(line[-1], "at most 32 user namespaces")
-    assert time.monotonic() - began < 8  # the process that was to be moved is ended, and not left to its alarm
+    for _ in range(3):
+        refused(line[-1], "at most 32 user namespaces")
+    assert time.monotonic() - began < 20  # each process that was to be moved is ended, and not left to its alarm of 10 seconds
     assert 16 < len(line) <= 33 and line[-1].value("1 + 1") == 2
     for one in line[1:]:
         session.web.delete(one.path)
