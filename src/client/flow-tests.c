@@ -12,7 +12,7 @@
  * settle() decides by the order of the list alone, so that the same tests are skipped however many run at once.
  *
  * Whole outputs are compared. All tests together keep as much output as one run, but at least the first and
- * last kilobyte of each.
+ * last kilobyte of each; the first tests of the list keep most, so texts are held until all tests before are decided.
  */
 #include "client/run.h"
 
@@ -29,6 +29,12 @@ enum {
 	TEXTS_MIN = 2 << 20, /* of all together, if the limit of one stream is small */
 	TEXT_SURE = 2 << 10, /* of each stream */
 	MARKS = 128,	     /* more than the marks of omitted bytes in two streams */
+	HELD_MAX = 16,	     /* tests whose texts are held */
+};
+
+struct held_texts {
+	bool held;
+	struct result_stream out, err;
 };
 
 static const struct usage usage_unknown = { -1, -1, -1, -1, -1, -1, -1, -1, -1, -1 };
@@ -41,6 +47,7 @@ struct lane {
 	struct request request;
 	struct run_control control;
 	struct result_test entry;
+	struct held_texts texts;
 	int r; /* with err: its run failed */
 	struct error err;
 	bool over;
@@ -51,7 +58,8 @@ struct testing {
 	struct run *run;
 	struct fiber *waiter; /* NULL: the loop runs until a lane is over */
 	struct lane *lanes[REQUEST_TESTS_MAX];
-	size_t n_running;
+	struct held_texts texts[REQUEST_TESTS_MAX];
+	size_t n_running, n_held;
 	int each;    /* sandboxes that a test has at once */
 	int extra;   /* places beside the run's own */
 	size_t left; /* bytes of texts that may still be kept */
@@ -239,24 +247,51 @@ static int shorten(struct result_stream *s, size_t max)
 	return 0;
 }
 
-static int keep_stream(struct testing *t, struct result_stream *s)
+/* More will not be kept of a stream. */
+static int bound_stream(const struct testing *t, struct result_stream *s)
 {
 	size_t max = MAX(t->left, (size_t)TEXT_SURE);
-	int r = s->len > max ? shorten(s, max) : 0;
+
+	return s->len > max ? shorten(s, max) : 0;
+}
+
+static int keep_stream(struct testing *t, struct result_stream *s)
+{
+	int r = bound_stream(t, s);
 
 	t->left -= MIN(t->left, s->len);
 	return r;
 }
 
-static int keep_texts(struct testing *t, struct result_stream *out, struct result_stream *err,
-		      struct result_test *ret)
+static void drop_texts(struct held_texts *texts)
 {
-	int r = keep_stream(t, out);
+	free(texts->out.text);
+	free(texts->err.text);
+	*texts = (struct held_texts){ 0 };
+}
 
-	if (r >= 0)
-		r = keep_stream(t, err);
-	ret->stdout_text = out->text;
-	ret->stderr_text = err->text;
+/* Moves texts into their entries, in the order of the list, up to the first test that is not decided. */
+static int keep_texts(struct testing *t, bool all)
+{
+	struct result *res = t->run->result;
+	int r = 0;
+
+	for (size_t i = 0; r >= 0 && i < res->n_tests; i++) {
+		struct held_texts *texts = &t->texts[i];
+		struct result_test *entry = &res->tests[i];
+
+		if (entry->verdict == TEST_UNDECIDED && !all)
+			break;
+		if (!texts->held)
+			continue;
+		r = keep_stream(t, &texts->out);
+		if (r >= 0)
+			r = keep_stream(t, &texts->err);
+		entry->stdout_text = TAKE_PTR(texts->out.text);
+		entry->stderr_text = TAKE_PTR(texts->err.text);
+		drop_texts(texts);
+		t->n_held--;
+	}
 	return r;
 }
 
@@ -360,7 +395,9 @@ static int judge_test(struct lane *l, const struct sandbox_spec *in, struct job_
 	flow_hear(&l->run, said, ret);
 	if (ret->verdict == TEST_PASSED && !ret->scored)
 		ret->earned = MAX(ret->worth, 0.0);
-	if (keep_texts(l->testing, &out, &errors, ret) < 0 && r >= 0)
+	l->texts = (struct held_texts){ true, out, errors };
+	if (r >= 0 && (bound_stream(l->testing, &l->texts.out) < 0 ||
+		       bound_stream(l->testing, &l->texts.err) < 0))
 		r = error_oom(err);
 	return r;
 }
@@ -479,6 +516,7 @@ static void lane_free(struct lane *l)
 	if (l->run.options.use_cancel_fd && l->run.options.cancel_fd >= 0)
 		(void)close(l->run.options.cancel_fd);
 	clear_entry(&l->entry);
+	drop_texts(&l->texts);
 	arena_done(&l->run.memory);
 	free(l);
 }
@@ -563,6 +601,9 @@ static int reap_lanes(struct testing *t, struct error *err)
 			clear_entry(&res->tests[i]);
 			res->tests[i] = l->entry;
 			l->entry = (struct result_test){ 0 };
+			t->texts[i] = l->texts;
+			l->texts = (struct held_texts){ 0 };
+			t->n_held += t->texts[i].held;
 			if (res->tests[i].verdict == TEST_CANCELLED && !t->is_cancelled) {
 				t->is_cancelled = true;
 				t->cancelled = res->tests[i].run;
@@ -571,6 +612,8 @@ static int reap_lanes(struct testing *t, struct error *err)
 		lane_free(l);
 	}
 	give_places(t);
+	if (keep_texts(t, false) < 0 && failure == 0)
+		failure = error_oom(err);
 	return failure;
 }
 
@@ -589,8 +632,8 @@ static void skip_test(struct testing *t, size_t index, const char *why, const ch
 		run_kill(&t->lanes[index]->control, CAUSE_CANCELLED);
 	}
 	/* It ran beside the one that failed. */
-	if (entry->verdict != TEST_UNDECIDED)
-		t->left += strlen(entry->stdout_text) + strlen(entry->stderr_text);
+	t->n_held -= t->texts[index].held;
+	drop_texts(&t->texts[index]);
 	(void)snprintf(v.cause.detail, sizeof(v.cause.detail), "%s%s", why, what);
 	fill_entry(entry, &t->run->request->tests[index], &v, TEST_SKIPPED);
 }
@@ -675,7 +718,8 @@ static int run_all(struct testing *t, struct error *err)
 
 		if (ends)
 			kill_lanes(t, c && c->killed ? c->kill_cause : CAUSE_CANCELLED);
-		while (!ends && e >= 0 && next < n && take_places(t)) {
+		while (!ends && e >= 0 && next < n && (t->n_running == 0 || t->n_held < HELD_MAX) &&
+		       take_places(t)) {
 			e = start_lane(t, next, &failure);
 			next = settle(t);
 		}
@@ -690,8 +734,11 @@ static int run_all(struct testing *t, struct error *err)
 			r = e;
 			*err = failure;
 		}
-		if (t->n_running == 0 && (ends || r < 0 || settle(t) == n))
-			return r;
+		if (t->n_running > 0 || (!ends && r >= 0 && settle(t) < n))
+			continue;
+		/* After a cancel, tests between them may be undecided. */
+		e = keep_texts(t, true);
+		return e < 0 && r >= 0 ? error_oom(err) : r;
 	}
 }
 
