@@ -82,7 +82,7 @@ static bool exceeds_all(const struct callers *cs, const struct slot_demand *d, i
 	const struct slot_rule *rule = &cs->rules[d->slot];
 	int64_t used = cs->all[d->slot].used;
 
-	if ((rule->newcomer && own == 0) || (rule->all_first && used == 0))
+	if (own < rule->few || (rule->all_first && used == 0))
 		return false;
 	return d->amount > rule->max - used;
 }

@@ -47,7 +47,7 @@ struct slot_rule {
 	bool divided;	 /* the callers that hold any divide own_max; each may have 1 */
 	bool own_first;	 /* own_max does not bind the caller's first amount */
 	bool all_first;	 /* max does not bind the first amount of all */
-	bool newcomer;	 /* max does not bind a caller that holds none */
+	int64_t few;	 /* max does not bind a caller that holds less than this */
 };
 
 /* The own_max of a slot that no caller may fill: of four or more, one eighth (at least one) stays free for another caller. */

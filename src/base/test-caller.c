@@ -140,7 +140,7 @@ static void test_firsts(void **state _unused_)
 	struct callers cs = {
 		.rules[SLOT_BODY_BYTES] = { .max = 100, .own_max = 50, .own_first = true },
 		.rules[SLOT_WAITING_BYTES] = { .max = 100, .own_max = 1000, .all_first = true },
-		.rules[SLOT_PATIENT] = { .max = 2, .own_max = 10, .newcomer = true },
+		.rules[SLOT_PATIENT] = { .max = 2, .own_max = 10, .few = 2 },
 	};
 	struct caller *a = caller_get(&cs, "a");
 	struct charge bodies = { 0 }, waiting = { 0 }, patient = { 0 };
@@ -156,6 +156,10 @@ static void test_firsts(void **state _unused_)
 	assert_int_equal(check(&cs, NULL, SLOT_WAITING_BYTES, 99), 0);
 	assert_int_equal(check(&cs, NULL, SLOT_WAITING_BYTES, 100), -EBUSY);
 
+	charge_take(&patient, &cs, NULL, SLOT_PATIENT, 2);
+	assert_int_equal(check(&cs, a, SLOT_PATIENT, 1), 0);
+	charge_take(&patient, &cs, a, SLOT_PATIENT, 1);
+	assert_int_equal(check(&cs, a, SLOT_PATIENT, 1), 0);
 	charge_take(&patient, &cs, a, SLOT_PATIENT, 2);
 	assert_int_equal(check(&cs, a, SLOT_PATIENT, 1), -EBUSY);
 	assert_int_equal(check(&cs, NULL, SLOT_PATIENT, 1), 0);

@@ -37,7 +37,7 @@ void engine_set_rules(struct engine *e)
 	rules[SLOT_PATIENT] = (struct slot_rule){
 		.max = o->queue_max,
 		.own_max = SLOT_UNBOUNDED,
-		.newcomer = true,
+		.few = 1,
 	};
 	rules[SLOT_WAITING_BYTES] = (struct slot_rule){
 		.max = or_unbounded(o->queue_bytes),

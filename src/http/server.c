@@ -3,9 +3,9 @@
  * See server.h. Accepts and counts connections, and gives them their slices.
  *
  * Connections are counted for callers: for the client's address or user until the first request, then for the caller that
- * the request names. The last eighth stays free for others. At a limit, the connection that has waited longest without a
- * request is closed, of the caller that has the most. If all are busy, a few more are accepted: for callers that have none yet,
- * and for health checks. Beyond that, and when descriptors run out, a new connection gets a 503 and is closed.
+ * the request names. The last eighth is for callers that have few. At a limit, the connection that has waited longest without a
+ * request is closed, of the caller that has the most. If all are busy, a few more are accepted, also
+ * for health checks. Beyond that, and when descriptors run out, a new connection gets a 503 and is closed.
  */
 #include "http/conn.h"
 
@@ -22,8 +22,6 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
-/* Of so many connections an eighth stays free for other callers. */
-enum { SHARED_FROM = 4, SHARED_PART = 8 };
 /* How long a connection waits for a request before it gives way: to a new one, to one that has a request. Looked at are the longest. */
 enum { EVICT_AFTER_MS = 100, EVICT_FOR_REQUEST_MS = 5, EVICT_AMONG = 64 };
 /* In one round of the loop; then other descriptors are served, for instance those of programs that run. */
@@ -56,13 +54,14 @@ static struct slot_rule half_for_one(int64_t max)
 	return (struct slot_rule){ .max = max, .own_max = max / 2, .own_first = true };
 }
 
-static struct slot_rule all_but_a_part(int64_t max)
+/* The last eighth is for callers that have few: each gets a quarter of it, when others have taken the rest. */
+static struct slot_rule connections_rule(int64_t max)
 {
-	return (struct slot_rule){
-		.max = max,
-		.own_max = max < SHARED_FROM ? max : max - MAX(max / SHARED_PART, (int64_t)1),
-		.newcomer = true,
-	};
+	const int64_t share = slot_share(max);
+
+	return (struct slot_rule){ .max = share,
+				   .own_max = share,
+				   .few = MAX((max - share) / 4, (int64_t)1) };
 }
 
 void server_want_slices(struct server *s)
@@ -108,7 +107,7 @@ int server_new(const struct server_config *config, struct server **ret)
 		free(s);
 		return r;
 	}
-	config->callers->rules[SLOT_CONNECTIONS] = all_but_a_part(config->limits.connections);
+	config->callers->rules[SLOT_CONNECTIONS] = connections_rule(config->limits.connections);
 	config->callers->rules[SLOT_BODY_BYTES] = half_for_one(config->limits.body_total_bytes);
 	config->callers->rules[SLOT_ANSWER_BYTES] = half_for_one(config->limits.queue_total_bytes);
 	s->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
