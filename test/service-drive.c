@@ -113,6 +113,9 @@ static int on_event(void *data, const struct run_event *event)
 		break;
 	case RUN_RICH:
 	case RUN_HOST_CALL:
+	case RUN_VALUE:
+	case RUN_SIGNALLED:
+	case RUN_INHERITED:
 		break; /* of sessions */
 	}
 	return 0;

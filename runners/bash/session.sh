@@ -85,7 +85,7 @@ __atoll_list() { # number, path, path relative to the work directory
 	__atoll_say ']}\n'
 }
 
-__atoll_file() { # operation, number, path, base64
+__atoll_file() { # operation, number, path, base64, offset, size
 	local path=$__atoll_work/$3 message
 	case $1 in
 	list)
@@ -96,13 +96,12 @@ __atoll_file() { # operation, number, path, base64
 		elif [[ -d $path ]]; then __atoll_fail "$2" EISDIR
 		elif [[ ! -f $path ]]; then __atoll_fail "$2" EINVAL
 		elif [[ ! -r $path ]]; then __atoll_fail "$2" EACCES
-		elif (($(command -p stat -L -c %s -- "$path") > 33554432)); then __atoll_fail "$2" EFBIG
 		else
-			message=$(command -p base64 -w 0 -- "$path")
-			__atoll_say '{"op":"file","n":%s,"error":null,"base64":"%s"}\n' "$2" "$message"
+			message=$(command -p dd if="$path" bs=1M iflag=skip_bytes,count_bytes skip="$5" count="$6" status=none | command -p base64 -w 0)
+			__atoll_say '{"op":"file","n":%s,"error":null,"base64":"%s","size":%s}\n' "$2" "$message" "$(command -p stat -L -c %s -- "$path")"
 		fi ;;
 	write)
-		if message=$({ command -p mkdir -p -- "${path%/*}" && command -p base64 -d <<<"$4" | LC_ALL=C command -p dd of="$path" bs=1M iflag=fullblock status=none; } 2>&1); then
+		if message=$({ command -p mkdir -p -- "${path%/*}" && command -p base64 -d <<<"$4" | LC_ALL=C command -p dd of="$path" bs=1M iflag=fullblock oflag=seek_bytes seek="$5" status=none; } 2>&1); then
 			__atoll_say '{"op":"file","n":%s,"error":null}\n' "$2"
 		else
 			__atoll_fail_with "$2" "$message"
@@ -118,7 +117,7 @@ __atoll_file() { # operation, number, path, base64
 # ---------------------------------------------------------------------------------------- executions
 
 __atoll_next() { # answers lines until there is code to run; fails when the channel ends
-	local - IFS=$' \t\n' op number rest path
+	local - IFS=$' \t\n' op number rest path offset size
 	builtin set +efuvx +o noclobber
 	[[ ! $__atoll_n ]] || __atoll_done 0 # `continue` or `break` of the program has brought us here
 	while __atoll_read; do
@@ -127,11 +126,19 @@ __atoll_next() { # answers lines until there is code to run; fails when the chan
 		if [[ $op == run ]]; then
 			rest=${__atoll_line#*\"code\":\"}
 			__atoll_unescape "${rest%\"\}}"
-			__atoll_n=$number __atoll_code=$__atoll_text __atoll_line= __atoll_cell=/tmp/.cell.sh
+			__atoll_n=$number __atoll_code=$__atoll_text __atoll_input=
+			if [[ $__atoll_line == *',"stdin":"'* ]]; then
+				rest=${__atoll_line#*,\"stdin\":\"}
+				__atoll_unescape "${rest%%\",\"code\":\"*}"
+				__atoll_input='<<<"$__atoll_given"' __atoll_given=${__atoll_text%$'\n'}
+			fi
+			__atoll_line= __atoll_cell=/tmp/.cell.sh
 			[[ -L $__atoll_cell ]] || __atoll_cell=/dev/fd/19 # no file can be written, or the program has removed the link
 			builtin trap __atoll_interrupt INT
 			builtin return 0
 		fi
+		[[ $__atoll_line =~ ^\{\"op\":\"[a-z]+\",\"n\":[0-9]+(,\"offset\":([0-9]+))?(,\"size\":([0-9]+))?, ]]
+		offset=${BASH_REMATCH[2]:-0} size=${BASH_REMATCH[4]:-0}
 		rest=${__atoll_line#*\"path\":\"} # NAME"} or NAME","base64":"DATA"}
 		path=${rest%%\",\"base64\":\"*}
 		if [[ $op == write ]]; then
@@ -140,7 +147,7 @@ __atoll_next() { # answers lines until there is code to run; fails when the chan
 			path=${path%\"\}}
 		fi
 		__atoll_unescape "$path"
-		__atoll_file "$op" "$number" "$__atoll_text" "$rest"
+		__atoll_file "$op" "$number" "$__atoll_text" "$rest" "$offset" "$size"
 	done
 	builtin return 1
 }
@@ -245,7 +252,7 @@ fi
 while :; do
 	while __atoll_next; do
 		__atoll_arguments=("$@")
-		builtin eval 'builtin source "$__atoll_cell" 19<<<"$__atoll_code" '"$__atoll_fd<&-"
+		builtin eval 'builtin source "$__atoll_cell" 19<<<"$__atoll_code" '"$__atoll_input $__atoll_fd<&-"
 		__atoll_done "$?"
 	done
 	[[ $__atoll_n ]] || break # else `break` of the program has ended the loop

@@ -73,12 +73,37 @@ function sink(fd) {
 
 const standardError = sink(2);
 
+let input; // process.stdin, once the execution has asked for it
+let inputLeft = Buffer.alloc(0); // of the execution's standard input
+
+function setInput(text) {
+	input = undefined;
+	inputLeft = Buffer.from(text ?? '');
+}
+
+function takeInput(length) {
+	const taken = inputLeft.subarray(0, length);
+	inputLeft = inputLeft.subarray(taken.length);
+	return taken;
+}
+
+// Children find no input: theirs would be the channel.
 function hideInput() {
-	let input;
-	Object.defineProperty(process, 'stdin', { configurable: true, enumerable: true, get: () => (input ??= Object.assign(Readable.from([]), { fd: 0 })) });
+	Object.defineProperty(process, 'stdin', { configurable: true, enumerable: true,
+		get: () => (input ??= Object.assign(Readable.from(inputLeft.length ? [takeInput()] : []), { fd: 0 })) });
 	const { readSync, readFileSync } = fs;
-	fs.readSync = (fd, ...rest) => (fd === 0 ? 0 : readSync(fd, ...rest));
-	fs.readFileSync = (file, ...rest) => readFileSync(file === 0 || file === '/dev/stdin' ? '/dev/null' : file, ...rest);
+	fs.readSync = (fd, buffer, options, length, ...rest) => {
+		if (fd !== 0)
+			return readSync(fd, buffer, options, length, ...rest);
+		const offset = (typeof options === 'object' ? options?.offset : options) ?? 0;
+		return takeInput((typeof options === 'object' ? options?.length : length) ?? buffer.byteLength - offset).copy(buffer, offset);
+	};
+	fs.readFileSync = (file, options) => {
+		if (file !== 0 && file !== '/dev/stdin')
+			return readFileSync(file, options);
+		const encoding = typeof options === 'string' ? options : options?.encoding;
+		return encoding ? takeInput().toString(encoding) : Buffer.from(takeInput());
+	};
 	const isInput = (item) => item === 'inherit' || item === 0 || item === input;
 	const without = (options) => {
 		const { stdio } = options ?? {};
@@ -344,13 +369,14 @@ function attempt(work) {
 		settle(current, failure.error);
 }
 
-function execute({ n, file, code, host_functions: names, globals }) {
-	const execution = current = { n, outputs: 0, file: file ?? path.join(WORK, `cell-${n}.js`), lines: code.split('\n') };
+function execute({ n, file, code, host_functions: names, globals, stdin, value_most: valueMost = 0 }) {
+	const execution = current = { n, valueMost, outputs: 0, file: file ?? path.join(WORK, `cell-${n}.js`), lines: code.split('\n') };
 	watchdog.startSigintWatchdog();
 	watchdog.stopSigintWatchdog(); // drops signals that have come before
 	execution.timer = setInterval(() => watchdog.watchdogHasPendingSigint() && interrupt(), LOOK_UP_MS);
 	attempt(() => {
-		bindHost(names ?? []);
+		setInput(stdin);
+		bindHost((names ?? []).map((item) => item.name ?? item));
 		for (const [name, value] of Object.entries(globals ?? {}))
 			globalThis[name] = untag(value);
 		evaluate(execution, code);
@@ -364,22 +390,37 @@ function interrupt() {
 	finish(current, { described: { type: 'KeyboardInterrupt', message: '', file: null, line: null, traceback: 'KeyboardInterrupt\n' }, interrupted: true, exitCode: 1 });
 }
 
-function describeValue(value) {
+// A value that is too large for the result: its JSON text in pieces, if so much is kept; its size.
+function sendWhole(line, execution) {
+	const bytes = Buffer.from(line);
+	for (let at = 0; bytes.length <= execution.valueMost && at < bytes.length; at += VALUE_PIECE)
+		send({ op: 'value', n: execution.n, base64: bytes.toString('base64', at, at + VALUE_PIECE) });
+	return bytes.length;
+}
+
+function describeValue(value, execution) {
 	if (value === undefined)
 		return {};
 	const data = rich(value);
 	if (Object.keys(data).length)
 		publish(value, data);
 	const found = { value_type: kindOf(value) };
-	let size = VALUE_MOST + 1;
+	let line, fits = false;
 	try {
+		partsMost = Infinity;
 		const tagged = tag(value);
-		size = Buffer.byteLength(JSON.stringify(tagged));
-		if (size <= VALUE_MOST)
+		line = JSON.stringify(tagged);
+		fits = parts <= PARTS_MOST && Buffer.byteLength(line) <= VALUE_MOST;
+		if (fits)
 			found.value = tagged;
 	} catch {} // the text has to do
-	if (size <= VALUE_WITH_REPR || size > VALUE_MOST)
-		found.value_repr = shortened(util.inspect(value), REPR_MOST);
+	partsMost = PARTS_MOST;
+	if (fits && Buffer.byteLength(line) > VALUE_WITH_REPR)
+		return found;
+	const text = util.inspect(value);
+	found.value_repr = shortened(text, REPR_MOST);
+	if (!fits && (line || text.length > REPR_MOST))
+		found.value_bytes = sendWhole(line ?? JSON.stringify(text.toWellFormed()), execution);
 	return found;
 }
 
@@ -389,7 +430,7 @@ function finish(execution, end) {
 	let described = {};
 	if (!end.failed && end.exitCode === undefined) {
 		try {
-			described = describeValue(end.value);
+			described = describeValue(end.value, execution);
 		} catch (error) {
 			end = { error, failed: true };
 		}

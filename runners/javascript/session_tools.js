@@ -11,12 +11,13 @@ const Module = require('module');
 const net = require('net');
 const path = require('path');
 const { Readable } = require('stream');
-const { EFBIG, EINVAL, EISDIR } = require('os').constants.errno;
+const { EINVAL, EISDIR } = require('os').constants.errno;
 const util = require('util');
 const vm = require('vm');
 
 const LINE_MOST = 32 << 20; // bytes of one output, and of a file that is read
-const VALUE_MOST = 8 << 20; // bytes of a value
+const VALUE_MOST = 8 << 20; // bytes of a value inside a result; a larger one comes in pieces
+const VALUE_PIECE = 3 << 18; // bytes of such a piece
 const VALUE_WITH_REPR = 64 << 10; // bytes of a value that is sent with its text
 const REPR_MOST = 1 << 20; // characters of a text that stands for a value
 const ARGUMENTS_MOST = 1 << 20; // bytes of the arguments of a host call
@@ -28,6 +29,7 @@ const SELF = Symbol.for('atoll.session'); // what rewritten code calls
 const RETURNED = Symbol('returned');
 const { _tickCallback: runTicks } = process;
 const { setImmediate } = globalThis;
+const { readSync } = fs; // the program sees another one
 
 // ------------------------------------------------------------------------------------------ values
 
@@ -64,10 +66,11 @@ function tagObject(value, depth) {
 }
 
 let parts = 0; // of the value that is being tagged
+let partsMost = PARTS_MOST; // that it may have
 
 function tag(value, depth = 0) {
 	parts = depth === 0 ? 0 : parts + 1;
-	if (depth > DEPTH_MOST || parts > PARTS_MOST)
+	if (depth > DEPTH_MOST || parts > partsMost)
 		throw new TypeError(`value has more than ${DEPTH_MOST} levels or ${PARTS_MOST} parts`);
 	if (value === undefined || value === null)
 		return null;
@@ -141,16 +144,27 @@ const FILE_CALLS = {
 		const entry = entryOf(full);
 		return { entries: entry?.type === 'directory' ? listed(full, []) : entry ? [entry] : [] };
 	},
-	read(full) {
+	read(full, { offset, size }) {
 		const found = fs.statSync(full);
-		const errno = found.isDirectory() ? EISDIR : !found.isFile() ? EINVAL : found.size > LINE_MOST ? EFBIG : 0;
+		const errno = found.isDirectory() ? EISDIR : !found.isFile() ? EINVAL : 0;
 		if (errno)
 			throw { errno: -errno };
-		return { base64: fs.readFileSync(full).toString('base64') };
+		const piece = Buffer.alloc(Math.max(0, Math.min(size, found.size - offset)));
+		const fd = fs.openSync(full, 'r');
+		const length = readSync(fd, piece, 0, piece.length, offset);
+		fs.closeSync(fd);
+		return { base64: piece.toString('base64', 0, length), size: found.size };
 	},
-	write(full, { base64 }) {
+	write(full, { base64, offset }) {
 		fs.mkdirSync(path.dirname(full), { recursive: true });
-		fs.writeFileSync(full, Buffer.from(base64, 'base64'));
+		const fd = fs.openSync(full, offset ? 'r+' : 'w');
+		const bytes = Buffer.from(base64, 'base64');
+		try {
+			for (let at = 0; at < bytes.length;)
+				at += fs.writeSync(fd, bytes, at, bytes.length - at, offset + at);
+		} finally {
+			fs.closeSync(fd);
+		}
 		return {};
 	},
 	remove(full) {

@@ -22,7 +22,8 @@ import sys
 from _thread import allocate_lock, get_ident
 
 CHANNEL = 200                # descriptor of the channel, where the limit on descriptors permits it
-VALUE_MOST = 8 << 20         # bytes of a value
+VALUE_MOST = 8 << 20         # bytes of a value inside a result; a larger one comes in pieces
+VALUE_PIECE = 3 << 18        # bytes of such a piece
 VALUE_WITH_REPR = 64 << 10   # bytes of a value that is sent with its repr
 REPR_MOST = 1 << 20          # characters of a repr that stands for a value
 ARGUMENTS_MOST = 1 << 20     # bytes of the arguments of a host call
@@ -117,16 +118,20 @@ class Host:
         self.answers = {}  # number -> answer, of callers that block
         self.queue = []    # messages for the session
         self.functions = {}
+        self.described = {}  # name -> what the client tells of the function
 
-    def bind(self, names, scope):
+    def bind(self, given, scope):
         """Puts the functions into the namespace, and takes those away that this execution does not have."""
+        described = {item if isinstance(item, str) else item["name"]: {} if isinstance(item, str) else item for item in given}
         for name, function in self.functions.items():
-            if name not in names and scope.get(name) is function:
+            if name not in described and scope.get(name) is function:
                 del scope[name]
-        self.functions = {name: self.functions.get(name) or self.function(name) for name in names}
+        self.functions = {name: self.functions[name] if self.described.get(name) == description else self.function(name, description)
+                          for name, description in described.items()}
+        self.described = described
         scope.update(self.functions)
 
-    def function(self, name):
+    def function(self, name, description):
         def function(*args, **kwargs):
             try:
                 caller = sys._getframe(1)
@@ -141,6 +146,7 @@ class Host:
                 session.deliver()
         function.__name__ = function.__qualname__ = name
         function.__module__ = "__main__"
+        describe_function(function, description.get("signature") or "", description.get("doc"))
         return function
 
     def begin(self, name, args, kwargs, waiter):
@@ -433,7 +439,7 @@ class Session:
         self.host.bind(message.get("host_functions") or (), self.names)
         self.names.update({name: untag(value) for name, value in (message.get("globals") or {}).items()})
         value, run = None, self.context.run
-        for code in compile_cell(source, path, self.futures):
+        for code in compile_notebook(source, path, self.futures):
             self.futures |= code.co_flags & FUTURES
             self.deliver()
             value = run(eval, code, self.names)
@@ -457,19 +463,29 @@ class Session:
             data, metadata = rich(value)
             if data:
                 publish({"text/plain": shortened(repr(value), TEXT_MOST), **data}, metadata)
-        found, size = {"value_type": type(value).__name__}, VALUE_MOST + 1
+        found, line, fits = {"value_type": type(value).__name__}, None, False
         try:
             tagged = tag(value)
             line = self.channel.encode(tagged, "strict")
-            size = len(line)
             check_parts(line, tagged)
+            fits = len(line) <= VALUE_MOST
         except (TypeError, ValueError, RecursionError):
-            size = VALUE_MOST + 1
-        if size <= VALUE_MOST:
+            pass
+        if fits:
             found["value"] = tagged
-        if size <= VALUE_WITH_REPR or size > VALUE_MOST:
-            found["value_repr"] = shortened(repr(value), REPR_MOST)
+        if not fits or len(line) <= VALUE_WITH_REPR:
+            text = repr(value)
+            found["value_repr"] = shortened(text, REPR_MOST)
+            if not fits and (line or len(text) > REPR_MOST):
+                found["value_bytes"] = self.send_whole(line or self.channel.encode(text), message.get("value_most", 0))
         return found
+
+    def send_whole(self, line, most):
+        """A value that is too large for the result: its JSON text in pieces, if so much is kept; its size."""
+        line = line.rstrip()
+        for at in range(0, len(line) if len(line) <= most else 0, VALUE_PIECE):
+            self.channel.send({"op": "value", "n": self.n, "base64": b64(line[at:at + VALUE_PIECE])})
+        return len(line)
 
     def execute(self, message):
         self.n, self.outputs, self.is_pending, self.was_interrupted = message["n"], 0, False, False
@@ -477,6 +493,8 @@ class Session:
         failure = None
         if sys.stdin is None or sys.stdin.closed:  # exit() closes it
             sys.stdin = open(0, closefd=False)
+        if message.get("stdin"):
+            set_input(message["stdin"])
         self.is_armed = True
         try:
             done.update(self.describe(message))
@@ -493,6 +511,8 @@ class Session:
         flush()
         if os.getpid() != self.pid:  # the program forked, and this is the child
             os._exit(done["exit_code"])
+        if message.get("stdin"):
+            set_input(None)
         self.host.abandon()
         self.n = None
         if _signal.getsignal(_signal.SIGINT) != self.on_interrupt:
@@ -533,7 +553,7 @@ def main():
     sys.argv[0] = ""
     session = Session()
     sys.stdout.reconfigure(line_buffering=True)
-    builtins.display, builtins.HostError = display, HostError
+    builtins.display, builtins.HostError, builtins._notebook_line = display, HostError, notebook_line
     HostError.__module__ = "builtins"
     watch_imports()
     session.serve()

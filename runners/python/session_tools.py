@@ -228,6 +228,146 @@ def compile_cell(source, path, futures):
     return parts
 
 
+# ---------------------------------------------------------------------------------- lines of notebooks
+
+MAGICS = "%cd, %env, %matplotlib, %pip, %time and %timeit"
+LINES_MOST = 100  # lines of a cell that are no Python
+
+
+def compile_notebook(source, path, futures):
+    """As compile_cell(). Lines that begin with ! or % and that Python does not take run a command, as in a notebook."""
+    lines = source.split("\n")
+    for _ in range(LINES_MOST):
+        try:
+            return compile_cell("\n".join(lines), path, futures)
+        except SyntaxError as error:
+            line = lines[error.lineno - 1] if error.lineno and error.lineno <= len(lines) else ""
+            text = line.strip()
+            if text[:1] not in ("!", "%"):
+                raise
+            lines[error.lineno - 1] = f"{line[:len(line) - len(line.lstrip())]}_notebook_line({text!r})"
+    return compile_cell("\n".join(lines), path, futures)
+
+
+def run_shell(text):
+    import subprocess
+    flush()
+    subprocess.run(text, shell=True, stdin=subprocess.DEVNULL)
+
+
+def time_statement(text, repeats):
+    from time import perf_counter
+    code, count = compile(text, "<timed>", "exec"), 1
+    while True:
+        taken = []
+        for _ in range(repeats):
+            began = perf_counter()
+            for _ in range(count):
+                exec(code, session.names)
+            taken.append(perf_counter() - began)
+        if repeats == 1 or min(taken) > 0.05:
+            break
+        count *= 10
+    each = min(taken) / count
+    unit, factor = next(((unit, factor) for unit, factor in (("s", 1), ("ms", 1e3), ("µs", 1e6)) if each * factor >= 1), ("ns", 1e9))
+    print(f"{each * factor:.3g} {unit}" + (f" per loop (best of {repeats}, {count} loops each)" if repeats > 1 else ""))
+
+
+def notebook_line(line):
+    """!COMMAND, or one of the magics of IPython that programs for notebooks use most."""
+    name, _, rest = line[1:].partition(" ")
+    rest = rest.strip()
+    try:
+        if line[0] == "!":
+            run_shell(line[1:])
+        elif name == "pip":
+            run_shell(f"'{sys.executable}' -m pip {rest}")
+        elif name in ("time", "timeit") and rest:
+            time_statement(rest, 5 if name == "timeit" else 1)
+        elif name == "cd":
+            os.chdir(os.path.expanduser(rest) if rest else session.work)
+        elif name == "env" and "=" in rest:
+            key, _, value = rest.partition("=")
+            os.environ[key.strip()] = value.strip()
+        elif name != "matplotlib":  # figures are shown anyway
+            raise NameError(f"%{name} is a magic of IPython that sessions do not have; they have !COMMAND, {MAGICS}")
+    finally:
+        session.deliver()
+
+
+# ---------------------------------------------------------------------------------- host functions and input
+
+
+class Shown:
+    """Something whose text is all that is known of it."""
+
+    def __init__(self, text):
+        self.text = text
+
+    def __repr__(self):
+        return self.text
+
+
+def shape_of(name, signature):
+    """A function that is never called: help() and inspect.signature() show its parameters. None: the text is no signature."""
+    source = f"def {name}{' '.join(signature.split())}: pass"
+    try:
+        function, *rest = compile(source, "<host>", "exec", _ast.PyCF_ONLY_AST).body
+    except (SyntaxError, ValueError):
+        return None
+    if rest or not isinstance(function, _ast.FunctionDef) or [type(item) for item in function.body] != [_ast.Pass]:
+        return None
+
+    def taken(node):
+        return Shown(source.encode()[node.col_offset:node.end_col_offset].decode())
+
+    args, shown = function.args, {}
+    for part in filter(None, [*args.posonlyargs, *args.args, args.vararg, *args.kwonlyargs, args.kwarg]):
+        if part.annotation is not None:
+            shown[part.arg], part.annotation = taken(part.annotation), None
+    if function.returns is not None:
+        shown["return"], function.returns = taken(function.returns), None
+    names = {}
+    for values in (args.defaults, args.kw_defaults):
+        for place, value in enumerate(values):
+            if value is not None:  # the text of a default is shown, and never evaluated
+                key = f"default_{len(names)}"
+                names[key] = taken(value)
+                values[place] = _ast.Name(key, _ast.Load(), lineno=1, col_offset=0, end_lineno=1, end_col_offset=0)
+    exec(compile(_ast.Module([function], []), "<host>", "exec"), names)
+    names[name].__annotations__ = shown
+    return names[name]
+
+
+def describe_function(function, signature, doc):
+    function.__doc__ = doc
+    shape = shape_of(function.__name__, signature) if signature else None
+    if shape is not None:
+        function.__wrapped__ = shape
+    elif signature:
+        function.__doc__ = f"{function.__name__}{signature}\n\n{doc or ''}".rstrip()
+
+
+def set_input(text):
+    """The standard input of an execution; None: there is none."""
+    if text is None:
+        fd = os.open("/dev/null", os.O_RDONLY)
+    else:
+        try:
+            fd = os.memfd_create("stdin")
+        except OSError:
+            from tempfile import mkstemp
+            fd, path = mkstemp()
+            os.unlink(path)
+        data = memoryview(text.encode("utf-8", "surrogatepass"))
+        while data:
+            data = data[os.write(fd, data):]
+        os.lseek(fd, 0, os.SEEK_SET)
+    os.dup2(fd, 0)
+    os.close(fd)
+    sys.stdin = open(0, closefd=False)
+
+
 # ------------------------------------------------------------------------------------ rich outputs
 
 METHODS = {"_repr_html_": "text/html", "_repr_markdown_": "text/markdown", "_repr_latex_": "text/latex", "_repr_svg_": "image/svg+xml",
@@ -551,23 +691,21 @@ class Files:
         kind = {0o100000: "file", 0o040000: "directory", 0o120000: "link"}.get(found.st_mode & 0o170000)
         return kind and {"path": os.path.relpath(path, self.work), "size": found.st_size, "type": kind, "mtime": found.st_mtime}
 
-    def read(self, path, _):
+    def read(self, path, message):
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # the open of a pipe must not wait
         with open(fd, "rb") as file:
             found = os.fstat(fd)
             if found.st_mode & 0o170000 != 0o100000:
                 raise OSError(21 if found.st_mode & 0o170000 == 0o040000 else 22, "")
-            data = file.read(LINE_MOST + 1)
-        if len(data) > LINE_MOST:
-            raise OSError(27, "")
-        return {"base64": b64(data)}
+            return {"base64": b64(os.pread(fd, message["size"], message["offset"])), "size": found.st_size}
 
     def write(self, path, message):
         try:
             os.makedirs(os.path.dirname(path), exist_ok=True)
         except FileExistsError:
             raise NotADirectoryError(20, "") from None
-        with open(path, "wb") as file:
+        with open(path, "r+b" if message["offset"] else "wb") as file:
+            file.seek(message["offset"])
             file.write(unb64(message["base64"]))
         return {}
 

@@ -19,7 +19,8 @@ module AtollSession
   CHANNEL = 200              # descriptor of the channel, where the limit on descriptors permits it
   F_DUPFD_CLOEXEC = 1030
   LINE_MOST = 32 << 20       # bytes of one output, and of a file that is read
-  VALUE_MOST = 8 << 20       # bytes of a value
+  VALUE_MOST = 8 << 20       # bytes of a value inside a result; a larger one comes in pieces
+  VALUE_PIECE = 3 << 18      # bytes of such a piece
   VALUE_WITH_REPR = 64 << 10 # bytes of a value that is sent with its text
   REPR_MOST = 1 << 20        # characters of a text that stands for a value
   ARGUMENTS_MOST = 1 << 20   # bytes of the arguments of a host call
@@ -37,14 +38,18 @@ module AtollSession
   module Values
     module_function
 
-    def tag(value)
-      @parts = 0
+    def parts
+      @parts
+    end
+
+    def tag(value, most = PARTS_MOST)
+      @parts, @most = 0, most
       tag_part(value, 0)
     end
 
     def tag_part(value, depth)
       @parts += 1
-      raise TypeError, "value has more than #{DEPTH_MOST} levels or #{PARTS_MOST} parts" if depth > DEPTH_MOST || @parts > PARTS_MOST
+      raise TypeError, "value has more than #{DEPTH_MOST} levels or #{PARTS_MOST} parts" if depth > DEPTH_MOST || @parts > @most
 
       case value
       when nil, true, false then value
@@ -342,25 +347,39 @@ module AtollSession
       'file' => file, 'line' => line&.to_i, 'traceback' => shortened(text, 4 * TEXT_MOST) }
   end
 
-  def describe_value(value)
+  def describe_value(value, most)
     return {} if value.nil?
 
     data = rich(value)
     publish(value, data) unless data.empty?
-    found, size = { 'value_type' => value.class.name || 'Object' }, VALUE_MOST + 1
+    found, line = { 'value_type' => value.class.name || 'Object' }, nil
     begin
-      tagged = Values.tag(value)
-      size = JSON.generate(tagged).bytesize
+      tagged = Values.tag(value, Float::INFINITY)
+      line = JSON.generate(tagged)
     rescue TypeError, JSON::GeneratorError
       # The text has to do.
     end
-    found['value'] = tagged if size <= VALUE_MOST
-    found['value_repr'] = shortened(value.inspect, REPR_MOST) if size <= VALUE_WITH_REPR || size > VALUE_MOST
+    fits = line && line.bytesize <= VALUE_MOST && Values.parts <= PARTS_MOST
+    found['value'] = tagged if fits
+    return found if fits && line.bytesize > VALUE_WITH_REPR
+
+    text = value.inspect
+    found['value_repr'] = shortened(text, REPR_MOST)
+    found['value_bytes'] = send_whole(line || JSON.generate(text.scrub), most) if !fits && (line || text.size > REPR_MOST)
     found
   end
 
+  # A value that is too large for the result: its JSON text in pieces, if so much is kept; its size.
+  def send_whole(line, most)
+    line = line.b
+    (0...(line.bytesize <= most ? line.bytesize : 0)).step(VALUE_PIECE) do |at|
+      @channel.send('op' => 'value', 'n' => @number, 'base64' => [line.byteslice(at, VALUE_PIECE)].pack('m0'))
+    end
+    line.bytesize
+  end
+
   def evaluate(message)
-    bind_host(message['host_functions'] || [])
+    bind_host((message['host_functions'] || []).map { |item| item.is_a?(Hash) ? item['name'] : item })
     (message['globals'] || {}).each { |name, value| TOPLEVEL_BINDING.local_variable_set(name, Values.untag(value)) }
     path = message['file'] || "#{WORK}/cell-#{@number}.rb"
     $0 = path # `if __FILE__ == $0` is true, as in a program of one file
@@ -376,9 +395,10 @@ module AtollSession
   def execute(message)
     @number, @outputs = message['n'], 0
     done = { 'op' => 'done', 'n' => @number, 'error' => nil, 'exit_code' => 0, 'interrupted' => false }
+    give_input(message['stdin']) if message['stdin']
     @armed = true
     begin
-      done.merge!(describe_value(evaluate(message)))
+      done.merge!(describe_value(evaluate(message), message['value_most'] || 0))
     rescue SystemExit => e
       done['exit_code'] = e.status
     rescue Exception => e
@@ -388,11 +408,21 @@ module AtollSession
     drop_interrupts
     flush
     exit!(done['exit_code']) if @channel.closed? # a child that the program forked
+    STDIN.reopen('/dev/null') if message['stdin']
     @number = nil
     @channel.abandon
     trap('INT') { on_interrupt }
     @exit_code = done['exit_code']
     @channel.send(done)
+  end
+
+  # The standard input of one execution.
+  def give_input(text)
+    path = "/tmp/.atoll-stdin-#{Process.pid}"
+    File.binwrite(path, text)
+    STDIN.reopen(path, 'r')
+    File.unlink(path)
+    $stdin = STDIN
   end
 
   def on_interrupt
@@ -415,8 +445,8 @@ module AtollSession
     path = File.join(WORK, message['path'])
     answer.merge(case message['op']
                  when 'list' then { 'entries' => entries_of(path) }
-                 when 'read' then { 'base64' => [read_file(path)].pack('m0') }
-                 when 'write' then write_file(path, message['base64'].unpack1('m'))
+                 when 'read' then read_file(path, message['offset'], message['size'])
+                 when 'write' then write_file(path, message['base64'].unpack1('m'), message['offset'])
                  when 'remove' then remove_file(path)
                  end)
   rescue SystemCallError => e
@@ -445,19 +475,18 @@ module AtollSession
     kind && { 'path' => File.expand_path(path).delete_prefix("#{WORK}/"), 'size' => found.size, 'type' => kind, 'mtime' => found.mtime.to_f }
   end
 
-  def read_file(path)
+  def read_file(path, offset, size)
     found = File.stat(path)
     raise Errno::EISDIR if found.directory?
     raise Errno::EINVAL unless found.file?
-    raise Errno::EFBIG if found.size > LINE_MOST
 
-    File.binread(path)
+    { 'base64' => [File.binread(path, size, offset) || ''].pack('m0'), 'size' => found.size }
   end
 
-  def write_file(path, data)
+  def write_file(path, data, offset)
     require 'fileutils'
     FileUtils.mkdir_p(File.dirname(path))
-    File.binwrite(path, data)
+    offset.zero? ? File.binwrite(path, data) : File.open(path, 'r+b') { |file| file.seek(offset) && file.write(data) }
     {}
   rescue Errno::EEXIST
     raise Errno::ENOTDIR

@@ -22,7 +22,7 @@ const struct api_tag api_tags[] = {
 #define RUNS	"execute streamExecution executeInSession streamInSession"
 #define JOBS	"createExecution createExecutions replayExecution"
 #define OUTPUTS "getExecutionStdout getExecutionStderr"
-#define RANGES	OUTPUTS " getExecutionFile"
+#define RANGES	OUTPUTS " getExecutionFile readSessionFile"
 
 const struct api_parameter api_parameters[] = {
 	{ "listExecutions", "query", "id", "string",
@@ -96,7 +96,9 @@ const struct api_answer api_answers[] = {
 	{ "createExecutions", 202, "application/json", "BatchAccepted", NULL },
 	{ "createSession", 201, "application/json", "Session", NULL },
 	{ "forkSession", 201, "application/json", "Sessions", NULL },
-	{ RANGES " readSessionFile", 200, "application/octet-stream", "bytes", NULL },
+	{ RANGES, 200, "application/octet-stream", "bytes", NULL },
+	{ "getExecutionValue", 200, "application/json", "any", NULL },
+	{ "getExecutionValue", 206, "application/json", "bytes", "The bytes that Range names" },
 	{ RANGES, 206, "application/octet-stream", "bytes", "The bytes that Range names" },
 	{ "listExecutionFiles", 200, "application/json", "Files", NULL },
 	{ "listExecutionFiles", 200, "application/x-tar", "bytes", NULL },
@@ -150,7 +152,8 @@ const struct api_refusal api_refusals[] = {
 	{ 413, "TooLarge", "The body is too large", REFUSED_WITH_BODY, NULL },
 	{ 415, "UnsupportedMediaType", "The body has a type or encoding that is not taken",
 	  REFUSED_WITH_BODY, NULL },
-	{ 416, "RangeNotSatisfiable", "The Range lies outside", REFUSED_LISTED, RANGES },
+	{ 416, "RangeNotSatisfiable", "The Range lies outside", REFUSED_LISTED,
+	  RANGES " getExecutionValue" },
 	{ 422, "KeyReused", "The Idempotency-Key was used for another body", REFUSED_LISTED,
 	  RUNS " " JOBS },
 	{ 426, "UpgradeRequired", "The request is no WebSocket handshake", REFUSED_LISTED,

@@ -35,6 +35,19 @@ static int get_stderr(struct request_ctx *ctx)
 	return respond_stream(ctx, ENGINE_STDERR);
 }
 
+static int get_value(struct request_ctx *ctx)
+{
+	struct api *api = request_app(ctx);
+	struct engine_file file = { .fd = -EBADF };
+	struct error err = { 0 };
+
+	if (engine_value(api->engine, request_viewer(ctx), request_param(ctx, "id"), &file, &err) <
+	    0)
+		return respond_error(ctx, &err);
+	return respond_file(ctx,
+			    &(struct file_body){ file.fd, file.size_bytes, "application/json" });
+}
+
 /* --- all files as a tar --- */
 
 static ssize_t read_tar(void *data, void *bytes, size_t n)
@@ -97,6 +110,10 @@ const struct route output_routes[] = {
 	  .flags = ROUTE_SLOW, .summary = "Whole standard output of an execution" },
 	{ HTTP_GET, "/v1/executions/{id}/stderr", get_stderr, .operation = "getExecutionStderr",
 	  .flags = ROUTE_SLOW, .summary = "Whole standard error of an execution" },
+	{ HTTP_GET, "/v1/executions/{id}/value", get_value, .operation = "getExecutionValue",
+	  .flags = ROUTE_SLOW,
+	  .summary = "Whole value of an execution as JSON, also one that is too large for its "
+		     "result" },
 	{ HTTP_GET, "/v1/executions/{id}/files", get_files, .operation = "listExecutionFiles",
 	  .flags = ROUTE_SLOW, .summary = "Files that the program wrote: a list, or all as a tar",
 	  .response_schema = "Files" },

@@ -28,7 +28,7 @@ static const struct schema_field execute_answer[] = {
 static const struct schema_field tool_arguments[] = {
 	{ "language", "string", "a name of GET /v1/languages, with case" },
 	{ "code", "string", "the program" },
-	{ "stdin", "string?", "standard input; not given in a session" },
+	{ "stdin", "string?", "standard input" },
 	{ "timeout", "number?", "seconds, clamped to 1 to 300 [30]" },
 	{ "session_id", "string?",
 	  "keeps the state between calls; letters, digits, _ and -, at most 64" },

@@ -13,7 +13,8 @@ static const struct schema_field session_request[] = {
 	{ "preload", "[string]", "modules that the interpreter begins with" },
 	{ "labels", "{string}", "labels" },
 	{ "read_only", "boolean", "only /tmp is writable" },
-	{ "host_functions", "[string]", "functions of the client that every execution may call" },
+	{ "host_functions", "[string or HostFunction]",
+	  "functions of the client that every execution may call" },
 	{ "rules", "{any}",
 	  "of Python code: imports ({allow or deny: [modules]}), filesystem, subprocess "
 	  "(booleans)" },
@@ -33,6 +34,7 @@ static const struct schema_field session_fields[] = {
 	{ "name", "string", NULL },
 	{ "language", "string", NULL },
 	{ "state", "starting|idle|busy", NULL },
+	{ "lost", "string?", "what was lost with an interpreter, until an execution has said so" },
 	{ "created_at", "time", NULL },
 	{ "expires_at", "time", "when it ends if it is not used" },
 	{ "idle_timeout", "number", "seconds" },
@@ -54,7 +56,9 @@ static const struct schema_field session_list[] = {
 static const struct schema_field turn_request[] = {
 	{ "code", "string", "the program" },
 	{ "limits", "Limits", "of this execution" },
-	{ "host_functions", "[string]", "functions of the client that this execution may call" },
+	{ "stdin", "string", "standard input of this execution" },
+	{ "host_functions", "[string or HostFunction]",
+	  "functions of the client that this execution may call" },
 	{ "globals", "{any}", "variables to set before it begins" },
 	{ "labels", "{string}", "labels to search for" },
 	{ 0 },
@@ -95,11 +99,19 @@ static const struct schema_field session_file[] = {
 
 static const struct schema_field session_files[] = { { "files", "[SessionFile]", NULL }, { 0 } };
 
+static const struct schema_field host_function[] = {
+	{ "name", "string", NULL },
+	{ "signature", "string", "such as (a: int, b=2) -> str; Python's help() shows it" },
+	{ "doc", "string", "its docstring" },
+	{ 0 },
+};
+
 const struct schema session_shapes[] = {
 	{ "SessionRequest", "What a session is made with.", session_request, NULL },
 	{ "Session", "A live interpreter.", session_fields, "*-name" },
 	{ "Sessions", "The caller's sessions.", session_list, "*" },
 	{ "ForkRequest", "How a session is copied.", fork_request, NULL },
+	{ "HostFunction", "A function of the client.", host_function, "name" },
 	{ "TurnRequest", "One execution in a session.", turn_request, "code" },
 	{ "Interrupted", "Outcome of an interrupt.", interrupted, "*" },
 	{ "Logs", "Everything that was printed.", logs, "*" },

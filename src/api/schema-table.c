@@ -290,7 +290,9 @@ static const struct schema_field host_call_entry[] = {
 
 static const struct schema_field turn_session[] = {
 	{ "id", "string", NULL },
-	{ "state", "kept|lost", "whether the session's variables are still there" },
+	{ "state", "kept|lost",
+	  "lost: the variables are gone, in this execution or since the one before" },
+	{ "lost", "string?", "why the interpreter ended, and whether its files are kept" },
 	{ 0 },
 };
 
@@ -362,6 +364,10 @@ static const struct schema_field result[] = {
 	{ "value_repr", "string",
 	  "the value as its language prints it; only of evaluated programs, and of values that are "
 	  "not large" },
+	{ "value_truncated", "boolean",
+	  "the value is too large for this result and null here; GET …/value has all of it; only "
+	  "of evaluated programs" },
+	{ "value_bytes", "integer", "of the JSON text of such a value" },
 	{ "outputs", "[RichOutput]",
 	  "charts, tables and other rich values; only of evaluated programs" },
 	{ "files", "[File]", "files that the program wrote in the work directory" },
@@ -512,8 +518,8 @@ static const struct schema shapes[] = {
 	{ "SkippedEntry", "An entry that was not kept.", skipped, "*" },
 	{ "Isolation", "Isolation layers that held the program.", isolation, "*" },
 	{ "Result", "Result of an execution.", result,
-	  "*-tests groups points value_type value_repr outputs denials_omitted network "
-	  "network_omitted "
+	  "*-tests groups points value_type value_repr value_truncated value_bytes outputs "
+	  "denials_omitted network network_omitted "
 	  "host_calls session history warnings changes "
 	  "changes_omitted skipped applied apply_error" },
 	{ "StartEvent", "The execution was accepted.", start_event, EVENT_KEYS },

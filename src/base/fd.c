@@ -3,6 +3,7 @@
 #include "base/fd.h"
 
 #include <fcntl.h>
+#include <stdio.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -75,4 +76,14 @@ int fd_sealed_program(const char *name, const void *data, size_t n)
 	if (fd < 0 && errno == EINVAL)
 		return fd_sealed_memfd(name, data, n);
 	return seal(fd, data, n);
+}
+
+int fd_open_again(int fd)
+{
+	char path[40];
+	int again;
+
+	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	again = open(path, O_RDONLY | O_CLOEXEC);
+	return again < 0 ? -errno : again;
 }

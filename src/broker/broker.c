@@ -198,6 +198,10 @@ static int on_record(void *data, uint32_t events)
 		task_park(task);
 	else if (task && rec.kind == RECORD_COPY)
 		task_move_copy(task, rec.copy_pid);
+	else if (rec.kind == RECORD_INHERIT)
+		estate_inherit(peer, rec.job, rec.inherit_from);
+	else if (rec.kind == RECORD_FORGET)
+		estate_forget(peer, rec.job);
 	return 0;
 }
 

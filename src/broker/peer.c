@@ -97,6 +97,7 @@ struct peer *peer_free(struct peer *peer)
 			*at = peer->next;
 			break;
 		}
+	estates_forget_all(peer);
 	while (peer->tasks) {
 		struct task *task = peer->tasks;
 

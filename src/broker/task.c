@@ -37,6 +37,7 @@ static void task_free(struct task *task)
 {
 	struct broker *b = task->broker;
 
+	estates_leave(task);
 	task_delist(task);
 	task_unwatch(task);
 	task_close_stdio(task);
@@ -80,6 +81,7 @@ void task_conclude(struct task *task, bool settled)
 		.settled = settled,
 		.usage = task->total,
 	};
+	end.done.kept = !settled && estate_take(task);
 	task_relay_report(task);
 	task_commit_report(task, &end.done.commit);
 	end.done.usage.memory_peak_bytes = task->memory_peak_bytes;
@@ -247,6 +249,13 @@ static void on_prepared(struct task *task, const struct report *rep, int fds[], 
 	task_fail(task, &err);
 }
 
+static void tell_signalled(struct task *task)
+{
+	struct record rec = { .kind = RECORD_SIGNALLED };
+
+	(void)task_send(task, &rec, -EBADF);
+}
+
 static void take_report(struct task *task, const struct report *rep, int fds[], size_t n_fds)
 {
 	struct error err = { 0 };
@@ -254,6 +263,9 @@ static void take_report(struct task *task, const struct report *rep, int fds[], 
 	switch (rep->kind) {
 	case REPORT_PREPARED:
 		on_prepared(task, rep, fds, n_fds);
+		break;
+	case REPORT_SIGNALLED:
+		tell_signalled(task);
 		break;
 	case REPORT_EXITED:
 	case REPORT_EXEC_FAILED:
@@ -362,6 +374,7 @@ static int on_task_death(void *data, uint32_t events)
 	task->program = source_free(task->program);
 	wait_status = sandbox_reap(task->sandbox);
 	task_leave_parent(task);
+	estates_leave(task);
 	if (task->state == TASK_REMOVING)
 		return remove_soon(task);
 	if (may_begin_again(task, wait_status)) {
@@ -387,14 +400,15 @@ static int on_task_death(void *data, uint32_t events)
 
 void task_signal(struct task *task, int signo)
 {
-	if (task->state != TASK_RUNNING || !task->stage_running || signo == 0 || signo <= -NSIG ||
-	    signo >= NSIG)
-		return;
+	bool runs = task->state == TASK_RUNNING && task->stage_running && signo != 0 &&
+		    signo > -NSIG && signo < NSIG;
+
 	/* A warm program gets the signal when it has begun: before that, the signal would hit the runtime, not the program. */
-	if (task->warm && !task_has_launched(task))
+	if (runs && task->warm && !task_has_launched(task))
 		task->signals |= 1ULL << (abs(signo) - 1);
-	else
-		(void)!sandbox_signal(task->sandbox, signo);
+	else if (runs && sandbox_signal(task->sandbox, signo) == 0)
+		return;
+	tell_signalled(task);
 }
 
 static int watch_control(struct task *task)
@@ -538,6 +552,7 @@ int task_new(struct peer *peer, const struct record *record, struct span plan,
 			       .ticket_fd = fds[3],
 			       .plan_fd = fds[4],
 			       .stdio = { fds[0], fds[1], fds[2] },
+			       .keep = record->run.keep,
 			       .changes_fd = -EBADF,
 			       .killed_for = -1 };
 	task_enlist(task);

@@ -36,6 +36,7 @@ struct peer {
 enum { TASK_SLOT_BITS = 10 };
 
 struct relay_process;
+struct estate;
 
 struct broker {
 	struct loop *loop;
@@ -50,6 +51,7 @@ struct broker {
 	struct task *tasks;
 	struct task *slots[1 << TASK_SLOT_BITS]; /* hash table of tasks, by peer and job */
 	struct committer *committers;		 /* running helpers (task-commit.c) */
+	struct estate *estates;			 /* estate.c */
 	int relay_program_fd; /* made for the first task that has a relay; or -EBADF */
 	int files_max; /* a RUN that brings a descriptor of this number or higher is refused */
 	bool closing;  /* end when the last task is freed */
@@ -97,6 +99,7 @@ struct task {
 	int ticket_fd; /* broker-proto.h */
 	int stdio[3]; /* for the stages; closed when the last has started. [0] negative: no input */
 	bool tty;
+	bool keep; /* its work directory may be inherited */
 	struct sandbox *sandbox;
 	uint32_t copied_from;	     /* the job whose process its program is a copy of; 0: none */
 	struct cell *cell;	     /* in WAITING: the cell that the task waits for */
@@ -222,6 +225,14 @@ bool task_commit_begin(struct task *task);
 void task_commit_report(const struct task *task, struct record_commit *ret);
 /* Waits for helpers that still run. */
 void committers_end(struct broker *b);
+
+/* estate.c. The work directory of a dead task, for another task of its peer. False: it is not kept. */
+bool estate_take(struct task *task);
+/* Gives a copy of the estate of that job to the heir, a job that runs; the peer is told INHERITED. */
+void estate_inherit(struct peer *peer, uint32_t heir, uint32_t job);
+void estate_forget(const struct peer *peer, uint32_t job);
+void estates_forget_all(const struct peer *peer); /* the peer is gone */
+void estates_leave(const struct task *heir);	  /* the heir ends: what it was to inherit stays */
 
 /* task-relay.c. Before sandbox_prepare(); does nothing for a plan without a relay. */
 int task_relay_begin(struct task *task, struct error *err) _must_check_;

@@ -2,6 +2,7 @@
 /* See evaluation.h. Keys that no result has are left out; values of another type count as not given. */
 #include "client/evaluation.h"
 
+#include "base/base64.h"
 #include "spec/yaml.h"
 
 #include <inttypes.h>
@@ -67,6 +68,21 @@ json_t *evaluation_add(struct evaluation *e, const json_t *line, size_t bytes)
 	return output;
 }
 
+void evaluation_piece(struct evaluation *e, const json_t *line, int64_t most,
+		      const struct run_observer *observer)
+{
+	const json_t *text = json_object_get(line, "base64");
+	size_t len = json_string_length(text), n;
+	_cleanup_free_ char *bytes = json_is_string(text) ? malloc(base64_decoded_max(len) + 1)
+							  : NULL;
+
+	if (!bytes || e->done || base64_decode(json_string_value(text), len, bytes, &n) < 0 ||
+	    (int64_t)n > MIN(most, (int64_t)EVALUATION_VALUE_MAX) - e->value_bytes)
+		return;
+	e->value_bytes += (int64_t)n;
+	(void)run_observer_tell(observer, &(struct run_event){ RUN_VALUE, .value = { bytes, n } });
+}
+
 void evaluation_end(struct evaluation *e, json_t *done, size_t bytes)
 {
 	json_decref(e->done);
@@ -99,7 +115,11 @@ void evaluation_fill(const struct evaluation *e, struct result *res)
 	json_t *repr = json_object_get(e->done, "value_repr");
 	const char *type = json_string_value(json_object_get(e->done, "value_type"));
 
-	if (!value && json_is_string(repr))
+	res->value_bytes = MAX(json_integer_value(json_object_get(e->done, "value_bytes")),
+			       (json_int_t)0);
+	if (res->value_bytes > 0)
+		value = NULL;
+	else if (!value && json_is_string(repr))
 		value = repr;
 	if (value && !json_is_null(value))
 		res->value = json_incref(value);

@@ -7,13 +7,20 @@
 
 #include "base/span.h"
 #include "spec/result.h"
+#include "spec/run-event.h"
 
-enum { EVALUATION_OUTPUTS_MAX = 100, EVALUATION_BYTES_MAX = 64 << 20 };
+/* EVALUATION_VALUE_MAX: of the JSON text of a whole value; as base64 it stays below what a channel takes (link/channel.h). */
+enum {
+	EVALUATION_OUTPUTS_MAX = 100,
+	EVALUATION_BYTES_MAX = 64 << 20,
+	EVALUATION_VALUE_MAX = 128 << 20
+};
 
 struct evaluation {
 	json_t *done;			  /* the runner's last line, or NULL */
 	json_t *outputs;		  /* or NULL */
 	size_t outputs_bytes, done_bytes; /* of the lines that they came in */
+	int64_t value_bytes;		  /* of the pieces of a large value so far */
 };
 
 void evaluation_done(struct evaluation *e);
@@ -28,6 +35,12 @@ void evaluation_drop(void *tree);
  * are too many.
  */
 json_t *evaluation_add(struct evaluation *e, const json_t *line, size_t bytes);
+/*
+ * Tells the observer a piece of a value that is too large for the result (RUN_VALUE), from a line of the runner. At most `most` bytes of one
+ * evaluation.
+ */
+void evaluation_piece(struct evaluation *e, const json_t *line, int64_t most,
+		      const struct run_observer *observer);
 /* Takes the runner's last line, of this many bytes. */
 void evaluation_end(struct evaluation *e, json_t *done, size_t bytes);
 /* Fills value, value_type, value_repr, outputs and error of a result. */

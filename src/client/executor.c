@@ -343,6 +343,7 @@ static void outlive_turns(struct executor_run *run, const struct executor_start_
 
 	run->run.channel_fd = o->channel_fd;
 	run->run.decision.forkable = o->forkable;
+	run->run.keep = o->keep;
 	l->timeout_ms = o->life_ms;
 	l->cpu_time_ms = 0;
 	l->idle_timeout_ms = 0;
@@ -437,6 +438,34 @@ void executor_drop_copy(struct executor_run *run, int32_t pid)
 {
 	if (live_job(run))
 		job_drop_copy(live_job(run), pid);
+}
+
+struct estate_ref executor_estate(const struct executor_run *run)
+{
+	return run->run.estate;
+}
+
+/* Only the broker that has it knows its number. */
+static bool has_estate(const struct executor *s, struct estate_ref estate)
+{
+	const struct atoll *a = s->atoll;
+
+	return estate.job != 0 && a->link && link_keeper_generation(a->keeper) == estate.generation;
+}
+
+int executor_inherit(struct executor_run *run, struct estate_ref estate)
+{
+	if (!has_estate(run->executor, estate))
+		return -ESTALE;
+	return live_job(run) ? job_inherit(live_job(run), estate.job) : -ESRCH;
+}
+
+void executor_forget(struct executor *s, struct estate_ref estate)
+{
+	const struct record record = { .kind = RECORD_FORGET, .job = estate.job };
+
+	if (has_estate(s, estate))
+		(void)!link_send(s->atoll->link, &record, NULL, 0);
 }
 
 int executor_park(struct executor_run *run)

@@ -135,6 +135,7 @@ struct executor_start_options {
 	int channel_fd;
 	int64_t life_ms;
 	bool forkable; /* its live process can be forked */
+	bool keep;     /* another run may inherit its work directory: executor_inherit() */
 	/* Of a fork: the run that is forked, which must be running. executor_name_copy() follows. */
 	struct executor_run *parent;
 };
@@ -156,6 +157,14 @@ int executor_signal(struct executor_run *run, int signo) _must_check_;
 int executor_interrupt(struct executor_run *run) _must_check_;
 /* The process that was forked for this run: its pid in the broker's pid namespace. -ESRCH: the run has ended. */
 int executor_name_copy(struct executor_run *run, int32_t pid) _must_check_;
+/*
+ * Of a session, in on_end: the work directory that it has left, which waits for executor_inherit() or executor_forget(); job 0: there is
+ * none.
+ */
+struct estate_ref executor_estate(const struct executor_run *run);
+/* The run's work directory gets a copy of it; RUN_INHERITED follows, and it is gone. -ESTALE: it is gone already, with its broker. */
+int executor_inherit(struct executor_run *run, struct estate_ref estate) _must_check_;
+void executor_forget(struct executor *s, struct estate_ref estate);
 /* Of a session with copies: nothing in its sandbox runs any more. */
 int executor_park(struct executor_run *run) _must_check_;
 /* A process of this run that was to become the program of another one: it ends. */

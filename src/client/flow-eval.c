@@ -57,7 +57,9 @@ static int send_code(struct flow_eval *e)
 	struct run *run = e->run;
 	json_t *imports = (json_t *)(uintptr_t)run->policy->imports;
 	json_t *rules = imports ? json_pack("{s:O}", "imports", imports) : NULL;
-	json_t *line = json_pack("{s:s, s:i, s:o, s:o*, s:s%}", "op", "run", "n", 1, "file",
+	int64_t most = MIN(run->decision.limits.output_total_bytes, (int64_t)EVALUATION_VALUE_MAX);
+	json_t *line = json_pack("{s:s, s:i, s:I, s:o, s:o*, s:s%}", "op", "run", "n", 1,
+				 "value_most", (json_int_t)most, "file",
 				 json_sprintf(SANDBOX_WORK "/%s", e->file), "rules", rules, "code",
 				 run->code.data, run->code.len);
 	char *text = line ? json_dumps(line, JSON_COMPACT) : NULL;
@@ -89,6 +91,9 @@ static void on_eval_message(void *data, void *message, size_t bytes)
 			channel_close(&e->channel);
 	} else if (op && strcmp(op, "output") == 0) {
 		take_rich(e, line, bytes);
+	} else if (op && strcmp(op, "value") == 0) {
+		evaluation_piece(&e->answer, line, e->run->decision.limits.output_total_bytes,
+				 &e->run->observer);
 	} else if (op && strcmp(op, "done") == 0 && e->sent) {
 		evaluation_end(&e->answer, line, bytes);
 		channel_close(&e->channel);

@@ -380,8 +380,10 @@ static int send_and_wait(struct run *run, struct sandbox_watch *w, struct job_in
 
 	input->plan = (struct span){ w->plan.data, w->plan.len };
 	/* Not before: the process may have been named while the worker encoded the plan. */
-	if (w->in->live)
+	if (w->in->live) {
 		input->copy = run->copy;
+		input->keep = run->keep;
+	}
 	r = job_new(run->atoll->link, run->atoll->loop, input, &w->job);
 	if (r < 0)
 		return error_set(err, ERROR_INTERNAL, -r, "cannot start the run: %s", strerror(-r));
@@ -428,6 +430,8 @@ static int execute_once(struct run *run, const struct sandbox_spec *in, struct j
 		(void)take_later(&watcher, -ECANCELED);
 		return 1;
 	}
+	if (job && in->live && job_outcome(job)->done.kept)
+		run->estate = (struct estate_ref){ used.generation, job_outcome(job)->number };
 	if (r >= 0 && take_later(&watcher, 0) < 0)
 		(void)error_set(&job_outcome(job)->error, ERROR_INTERNAL, EIO,
 				"cannot keep what the program wrote");

@@ -113,6 +113,8 @@ struct run {
 	int output_fd;	     /* the caller's output directory, or -EBADF */
 	int channel_fd; /* the program's descriptor 0 instead of input (link/channel.h); 0: none */
 	struct record_copy copy;   /* of a live process: link/broker-proto.h */
+	bool keep;		   /* another run may inherit its work directory */
+	struct estate_ref estate;  /* that directory, once the run has ended */
 	struct error output_error; /* why a file could not be stored there */
 	struct checker *checkers;  /* flow-checker.c */
 	struct result *result;

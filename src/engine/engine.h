@@ -251,6 +251,9 @@ struct engine_output {
 	const char *id;
 	enum engine_stream stream;
 };
+/* The JSON text of the value of an execution that has ended. ERROR_NOT_FOUND: it has none, or none was kept. */
+int engine_value(struct engine *e, const char *caller, const char *id, struct engine_file *ret,
+		 struct error *err) _must_check_;
 int engine_output(struct engine *e, const char *caller, struct engine_output which,
 		  struct engine_file *ret, struct error *err) _must_check_;
 /* {"files": [{"path", "size", "sha256"}], "truncated"} */

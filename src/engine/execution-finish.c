@@ -291,7 +291,7 @@ int finish_record(struct execution *x, struct error *err)
 		.cpu_us = ran ? res->usage.user_us + res->usage.system_us : -1,
 		.memory_peak_bytes = ran ? res->usage.memory_peak_bytes : -1,
 		.kept_bytes = kept_bytes(&x->stream.spools[0]) + kept_bytes(&x->stream.spools[1]) +
-			      x->record.files_bytes +
+			      x->record.files_bytes + x->record.value_bytes +
 			      (needs_log(x) ? x->stream.events.log.filed : 0) +
 			      (x->record.result_filed ? (int64_t)x->record.result_text.len : 0),
 		.language = res->language,

@@ -6,13 +6,14 @@
 
 void execution_record_init(struct execution_record *r)
 {
-	*r = (struct execution_record){ .files_fd = -EBADF };
+	*r = (struct execution_record){ .files_fd = -EBADF, .value_fd = -EBADF };
 }
 
 void execution_record_done(struct execution_record *r, struct history *h, const char *id)
 {
 	r->ended = result_free(r->ended);
 	r->files_fd = fd_close(r->files_fd);
+	r->value_fd = fd_close(r->value_fd);
 	json_decref(r->body);
 	json_decref(r->result);
 	json_decref(r->timeout_chosen);

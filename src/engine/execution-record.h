@@ -34,7 +34,10 @@ struct execution_record {
 
 	int files_fd; /* the directory of files that the program left; negative: none yet */
 	int64_t files_bytes;
-	int files_error; /* why no further file is kept, or 0 */
+	int value_fd;	     /* the file of a large value; negative: none */
+	int64_t value_bytes; /* in it */
+	int value_error;     /* why it is not kept */
+	int files_error;     /* why no further file is kept, or 0 */
 
 	struct result *ended; /* handed over by the executor, until it is on record */
 	bool no_room; /* the broker had no room to begin it: there is no result for anyone */

@@ -222,6 +222,42 @@ static void on_execution_file(struct execution *x, const struct run_file *file)
 		x->record.files_error = r;
 }
 
+static int keep_value(struct execution *x, struct span piece)
+{
+	struct execution_record *record = &x->record;
+	struct history *h = x->engine->o.history;
+	struct error err = { 0 };
+	int r = 0;
+
+	if (record->value_fd < 0) {
+		r = record->no_history ? 0 : execution_ensure_row(x, &err);
+		if (r >= 0)
+			r = record->no_history ? history_output_nameless(h, x->id, HISTORY_VALUE)
+					       : history_output_create(h, x->id, HISTORY_VALUE);
+		if (r < 0)
+			return r;
+		record->value_fd = r;
+	}
+	r = fd_write_all(record->value_fd, piece.data, piece.len);
+	record->value_bytes += r < 0 ? 0 : (int64_t)piece.len;
+	return r;
+}
+
+/* A part of a value is of no use: without room nothing of it is kept. */
+static void on_execution_value(struct execution *x, struct span piece)
+{
+	int r = x->record.value_error == 0 ? keep_value(x, piece) : 0;
+
+	if (r >= 0)
+		return;
+	x->record.value_error = r;
+	x->record.value_fd = fd_close(x->record.value_fd);
+	x->record.value_bytes = 0;
+	(void)history_output_delete(x->engine->o.history, x->id, HISTORY_VALUE);
+	log_say(x->engine->o.log, LOG_WARNING, "a large value is not kept", LOG_TEXT("id", x->id),
+		LOG_TEXT("why", strerror(-r)));
+}
+
 static int on_execution_event(void *data, const struct run_event *event)
 {
 	struct execution *x = data;
@@ -250,6 +286,12 @@ static int on_execution_event(void *data, const struct run_event *event)
 		break;
 	case RUN_HOST_CALL:
 		stream_add_control(&x->stream, EVENT_HOST_CALL, json_incref(event->body));
+		break;
+	case RUN_VALUE:
+		on_execution_value(x, event->value);
+		break;
+	case RUN_SIGNALLED:
+	case RUN_INHERITED: /* of a session's sandbox, not of an execution */
 		break;
 	}
 	return 0;

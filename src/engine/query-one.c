@@ -405,6 +405,48 @@ static int load_result(struct engine *e, const char *caller, const char *id, jso
 	return r < 0 ? r : text_load_json(&place, &row.result, ret);
 }
 
+/* The file of a large value. */
+static int open_value(struct engine *e, const char *caller, const char *id)
+{
+	_cleanup_execution_ struct execution *x = engine_find(e, caller, id);
+
+	if (!x)
+		return history_output_open(e->o.history, id, HISTORY_VALUE);
+	return x->record.value_fd < 0 ? -ENOENT : fd_open_again(x->record.value_fd);
+}
+
+int engine_value(struct engine *e, const char *caller, const char *id, struct engine_file *ret,
+		 struct error *err)
+{
+	_cleanup_free_ char *text = NULL;
+	json_t *result;
+	struct stat st;
+	int fd, r = load_result(e, caller, id, &result);
+
+	if (r < 0)
+		return query_say(err, r, ERROR_STORAGE);
+	if (!result)
+		return not_ended(err);
+	if (json_is_true(json_object_get(result, "value_truncated"))) {
+		fd = open_value(e, caller, id);
+	} else {
+		text = json_dumps(json_object_get(result, "value"),
+				  JSON_COMPACT | JSON_ENCODE_ANY | result_json_flags(result));
+		fd = text ? fd_sealed_memfd("atoll-value", text, strlen(text)) : -ENOENT;
+	}
+	json_decref(result);
+	if (fd < 0)
+		return error_set(err, ERROR_NOT_FOUND, ENOENT,
+				 "the whole value was not kept: it is larger than output_total or "
+				 "128 MiB, or there was no room; let the program write a file");
+	if (fstat(fd, &st) < 0) {
+		(void)fd_close(fd);
+		return query_say(err, -errno, ERROR_STORAGE);
+	}
+	*ret = (struct engine_file){ .fd = fd, .size_bytes = st.st_size };
+	return 0;
+}
+
 int engine_files(struct engine *e, const char *caller, const char *id, json_t **ret,
 		 struct error *err)
 {

@@ -273,6 +273,7 @@ enum history_stream {
 	HISTORY_REQUEST,
 	HISTORY_RESULT,
 	HISTORY_EVENTS, /* which event has which number: stream/event-log.h */
+	HISTORY_VALUE,	/* the JSON text of a value that is too large for the result */
 };
 /* A new descriptor, O_RDWR, of an empty file. Several processes' worth of bytes: the caller bounds them. */
 int history_output_create(struct history *h, const char *id,

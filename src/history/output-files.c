@@ -34,11 +34,10 @@ enum {
 
 static const char gone[] = "gone";
 
-static const char *const suffixes[] = { [HISTORY_STDOUT] = "stdout",
-					[HISTORY_STDERR] = "stderr",
-					[HISTORY_REQUEST] = "request",
-					[HISTORY_RESULT] = "result",
-					[HISTORY_EVENTS] = "events" };
+static const char *const suffixes[] = {
+	[HISTORY_STDOUT] = "stdout", [HISTORY_STDERR] = "stderr", [HISTORY_REQUEST] = "request",
+	[HISTORY_RESULT] = "result", [HISTORY_EVENTS] = "events", [HISTORY_VALUE] = "value"
+};
 
 static int open_dir(int at, const char *name)
 {

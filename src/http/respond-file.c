@@ -128,8 +128,7 @@ static int set_range(struct request_ctx *ctx, int64_t size, struct byte_range ra
 	return response_header(ctx, "Content-Range", text);
 }
 
-/* The status and the part of the file that the request asks for; negative: already answered. */
-static int choose_part(struct request_ctx *ctx, int64_t size, struct byte_range *ret)
+int response_range(struct request_ctx *ctx, int64_t size, struct byte_range *ret)
 {
 	struct byte_range range = { 0, size };
 	/*
@@ -156,7 +155,7 @@ int respond_file(struct request_ctx *ctx, const struct file_body *file)
 {
 	_cleanup_close_ int fd = file->fd;
 	struct byte_range range = { 0 };
-	int status = choose_part(ctx, file->size_bytes, &range);
+	int status = response_range(ctx, file->size_bytes, &range);
 	struct part *p;
 
 	if (status == 416)

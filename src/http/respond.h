@@ -68,6 +68,9 @@ struct file_body {
 	const char *content_type;
 };
 int respond_file(struct request_ctx *ctx, const struct file_body *file);
+struct byte_range;
+/* For an answer of that size: 200, 206 or 416 by the Range header, the part to send, and the headers about it. -ENOMEM. */
+int response_range(struct request_ctx *ctx, int64_t size, struct byte_range *ret) _must_check_;
 
 /*
  * A stream. length_bytes -1: unknown (chunked, or until close for HTTP/1.0). Each response_write is sent at

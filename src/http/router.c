@@ -24,9 +24,9 @@ static enum part_kind part_kind(struct span part)
 static bool rest_is_full(const struct uri *uri, size_t from)
 {
 	for (size_t i = from; i < uri->n_segments; i++)
-		if (!uri->segments[i][0])
-			return false;
-	return from < uri->n_segments;
+		if (uri->segments[i][0])
+			return true;
+	return false;
 }
 
 /* The rank of the pattern for this path; 0: no match. */

@@ -82,7 +82,11 @@ static const struct {
 	{ HTTP_GET, "/v1/things/", NULL, NULL, { NULL } },
 	{ HTTP_GET, "//v1/things", NULL, NULL, { NULL } },
 	{ HTTP_GET, "/v1/things/a/files/", NULL, NULL, { NULL } },
-	{ HTTP_GET, "/v1/things/a/files//b", NULL, NULL, { NULL } },
+	{ HTTP_GET,
+	  "/v1/things/a/files//b",
+	  "/v1/things/{id}/files/{path...}",
+	  "GET, HEAD, OPTIONS",
+	  { "id", "a", "path", "/b" } },
 	{ HTTP_GET, "/V1/things/a", NULL, NULL, { NULL } },
 	{ HTTP_GET, "/hidden", "/hidden", "GET, HEAD, OPTIONS", { NULL } },
 };

@@ -432,9 +432,12 @@ static void take_command(struct init *init)
 		return;
 	if (n == (ssize_t)sizeof(command) && command.kind == COMMAND_SIGNAL && !c) {
 		/* Only init reaps the main process, so the pid still names it. */
+		const struct report sent = { .kind = REPORT_SIGNALLED, .at_ns = now_ns() };
+
 		if (init->main_pid > 0)
 			(void)kill(command.signo < 0 ? -init->main_pid : init->main_pid,
 				   command.signo < 0 ? -command.signo : command.signo);
+		report_to_broker(&sent);
 		return;
 	}
 	if (n == (ssize_t)sizeof(command) && command.kind == COMMAND_PARK && !c) {

@@ -16,6 +16,7 @@
  *   ◀─     ADOPTED                               only where the program is there already
  *   START {stage} [+ 0,] + 1, 2 [, ticket] ─▶ (not there: then the program has a socket of its own)
  *   SIGNAL {signo}           ─▶     any time after
+ *                            ◀─     SIGNALLED                          the signal is pending, or no stage runs
  *   PARK                     ─▶     any time after: init stays, also when every other process of the sandbox has ended
  *                            ◀─     EXITED {stage, …}                   or EXEC_FAILED {stage, errno}
  */
@@ -91,6 +92,7 @@ enum report_kind {
 	REPORT_EXEC_FAILED,
 	REPORT_HELLO,
 	REPORT_ADOPTED,
+	REPORT_SIGNALLED,
 };
 
 struct report {

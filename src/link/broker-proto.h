@@ -14,6 +14,12 @@
  *   KILL {job, cause}                     ─▶ any time
  *   SIGNAL {job, number}                  ─▶ to the main process of the running stage, a negative one to its process
  *                                            group; dropped when none runs
+ *                                      ◀─ SIGNALLED {job}                         it is pending there, or was dropped; one for
+ *                                            each SIGNAL, until DONE
+ *   INHERIT {job, from}                   ─▶ a RUN with `keep` has left its work directory (DONE: kept), which that of
+ *                                            the running job gets as a copy
+ *                                      ◀─ INHERITED {job, errno}                  it has, or why not; the kept one is gone
+ *   FORGET {job}                          ─▶ so it is now, too
  *   PARK {job}                            ─▶ every process of the sandbox but pid 1 is killed; its copies live on
  *   USAGE {job}                           ─▶
  *                                      ◀─ USAGE {job, usage}
@@ -49,6 +55,10 @@ enum record_kind {
 	RECORD_PARK,
 	RECORD_COPY,
 	RECORD_NETWORK,
+	RECORD_INHERIT,
+	RECORD_INHERITED,
+	RECORD_FORGET,
+	RECORD_SIGNALLED,
 };
 
 /* RECORD_PLAN_MAX: a plan up to this size comes as bytes behind its RUN, which is faster than a sealed file. */
@@ -58,7 +68,7 @@ enum { RECORD_FDS_MAX = 5, RECORD_PLAN_MAX = 8192 };
  * Both ends are the same program, unless a front of another version connects to a listening broker. So a change of meaning
  * takes another number here. Added operations change _OP_MAX; records of another size are refused by their size.
  */
-enum { PROTO_VERSION = 14 << 16 | _OP_MAX };
+enum { PROTO_VERSION = 15 << 16 | _OP_MAX };
 
 struct record_hello {
 	uint32_t version;	 /* PROTO_VERSION */
@@ -75,6 +85,7 @@ struct record_copy {
 struct record_run {
 	int32_t terminal_size; /* rows << 16 | columns; ignored without a terminal */
 	uint32_t no_input;     /* 1: RUN brings no stdin, and the program has nothing to read */
+	uint32_t keep;	       /* 1: its work directory may be inherited */
 	struct record_copy copy;
 };
 
@@ -148,6 +159,7 @@ struct record_commit {
 struct record_done {
 	uint32_t stages_run;
 	uint8_t files_truncated; /* collection hit a bound */
+	uint8_t kept;		 /* the work directory waits for INHERIT or FORGET */
 	uint8_t settled; /* all output is in the pipes: any process that holds an end is dying */
 	uint32_t files_skipped; /* links, devices, fifos, sockets, unreadable names */
 	int64_t largest_file_bytes;
@@ -160,6 +172,11 @@ struct record_done {
 	struct record_commit commit;
 };
 
+struct record_inherited {
+	int32_t errnum; /* 0: everything was copied but `skipped` entries; otherwise a part or nothing */
+	uint32_t skipped; /* pipes, sockets, devices */
+};
+
 struct record {
 	uint32_t kind;
 	uint32_t job;
@@ -169,6 +186,8 @@ struct record {
 		int32_t kill_cause; /* enum cause_kind */
 		int32_t signo;
 		int32_t copy_pid;
+		uint32_t inherit_from; /* a job */
+		struct record_inherited inherited;
 		struct record_started started;
 		struct record_stage stage;
 		struct record_file file;

@@ -94,6 +94,15 @@ void job_drop_copy(struct job *j, int32_t pid)
 		(void)!link_send(j->link, &record, NULL, 0);
 }
 
+int job_inherit(struct job *j, uint32_t from)
+{
+	const struct record record = { .kind = RECORD_INHERIT,
+				       .job = j->port.job,
+				       .inherit_from = from };
+
+	return j->state == JOB_RUNNING ? link_send(j->link, &record, NULL, 0) : -ESRCH;
+}
+
 int job_park(struct job *j)
 {
 	const struct record record = { .kind = RECORD_PARK, .job = j->port.job };

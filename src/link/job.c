@@ -490,6 +490,12 @@ static int on_job_message(void *data, struct link_message *m)
 	case RECORD_NETWORK:
 		link_take_fd(m, &j->outcome.book_fd);
 		return 0;
+	case RECORD_SIGNALLED:
+		return tell(j, (struct run_event){ .kind = RUN_SIGNALLED });
+	case RECORD_INHERITED:
+		return tell(j, (struct run_event){ RUN_INHERITED,
+						   .inherited = { m->record.inherited.errnum,
+								  m->record.inherited.skipped } });
 	case RECORD_DONE:
 		return done(j, m);
 	case RECORD_FAILED:
@@ -523,6 +529,7 @@ static int send_run(struct job *j, const int stdio[3])
 	struct record record = { .kind = RECORD_RUN,
 				 .run = { .terminal_size = size.ws_row << 16 | size.ws_col,
 					  .no_input = stdio[0] < 0,
+					  .keep = j->in.keep,
 					  .copy = j->in.copy } };
 	int r;
 

@@ -46,6 +46,7 @@ struct job_input {
 	 */
 	int given_stdin, given_stdout;
 	struct record_copy copy; /* of a live process: broker-proto.h */
+	bool keep;		 /* its work directory may be inherited by another job */
 	int cancel_fd;		 /* readable: cancel; negative: none */
 	int terminal_fd;	 /* the caller's terminal, whose size is copied; negative: none */
 	int resize_fd;		 /* readable: that size changed; negative: none */
@@ -60,6 +61,12 @@ struct job_input {
 	struct run_observer observer;
 	/* Called once, from inside the loop, with observer.data, when the job has ended. NULL: none. */
 	int (*on_end)(void *data);
+};
+
+/* The work directory that a session's dead sandbox has left, in the broker of that link. job 0: none. */
+struct estate_ref {
+	uint64_t generation; /* of the link: link_keeper_generation() */
+	uint32_t job;
 };
 
 struct job_outcome {
@@ -94,6 +101,8 @@ int job_park(struct job *j) _must_check_;
 void job_drop_copy(struct job *j, int32_t pid);
 /* The process that the job's program is, for one that began without it (record_copy). -ESRCH: the job has ended. */
 int job_name_copy(struct job *j, int32_t pid) _must_check_;
+/* Its work directory gets a copy of what that job has left (job_outcome.done.kept); RUN_INHERITED follows. -ESRCH: it does not run. */
+int job_inherit(struct job *j, uint32_t from) _must_check_;
 /* Tells the output that is in the pipes now. */
 void job_take_output(struct job *j);
 /* The observer's next RUN_USAGE comes at once, after RUN_STARTED. -ESRCH: the job has not been sent, or ends. */

@@ -268,6 +268,8 @@ static json_t *value_of(const json_t *result)
 	bool cut;
 	size_t n;
 
+	if (json_is_true(json_object_get(result, "value_truncated")))
+		return cut_text(repr, VALUE_COST);
 	if (!value || json_is_null(value))
 		return json_null();
 	if (json_is_string(repr) || json_is_string(value))

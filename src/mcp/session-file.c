@@ -3,9 +3,13 @@
 #include "mcp/session-file.h"
 
 #include "base/base64.h"
-#include "loop/worker.h"
+#include "base/buf.h"
 #include "mcp/tool-shapes.h"
 #include "session/session.h"
+
+#include <string.h>
+
+enum { FILE_BYTES_MAX = 32 << 20 };
 
 struct file_awaited {
 	struct mcp_work *work;
@@ -49,7 +53,7 @@ static int ask_file(struct mcp_work *w, const struct session_file *file, json_t 
 
 int session_file_write(struct mcp_work *w, const char *path, struct span bytes, struct error *err)
 {
-	const struct session_file file = { SESSION_WRITE, path, bytes };
+	const struct session_file file = { .op = SESSION_WRITE, .path = path, .bytes = bytes };
 	json_t *answer = NULL;
 	int r = ask_file(w, &file, &answer, err);
 
@@ -57,42 +61,56 @@ int session_file_write(struct mcp_work *w, const char *path, struct span bytes, 
 	return r;
 }
 
-struct file_decoding {
-	const json_t *base64;
-	char *bytes; /* NULL: it is none */
-	size_t len;
-};
-
-static void decode_session_file(void *data)
+/* One piece of the file behind those in `ret`. 1: there is more. */
+static int read_piece(struct mcp_work *w, const char *path, struct buf *ret, struct error *err)
 {
-	struct file_decoding *d = data;
-	size_t len = json_string_length(d->base64);
-	char *bytes = json_is_string(d->base64) ? malloc(base64_decoded_max(len) + 1) : NULL;
+	const struct session_file file = { .op = SESSION_READ,
+					   .path = path,
+					   .offset = (int64_t)ret->len };
+	_cleanup_free_ char *bytes = NULL;
+	json_t *answer = NULL;
+	int64_t size;
+	size_t len, n = 0;
+	int r = ask_file(w, &file, &answer, err);
 
-	if (bytes && base64_decode(json_string_value(d->base64), len, bytes, &d->len) == 0)
-		d->bytes = TAKE_PTR(bytes);
-	free(bytes);
+	if (r < 0)
+		return r;
+	len = json_string_length(json_object_get(answer, "base64"));
+	size = json_integer_value(json_object_get(answer, "size"));
+	bytes = malloc(base64_decoded_max(len) + 1);
+	r = bytes && len > 0 ? base64_decode(json_string_value(json_object_get(answer, "base64")),
+					     len, bytes, &n)
+			     : 0;
+	json_decref(answer);
+	if (!bytes)
+		return error_oom(err);
+	if (r < 0)
+		return error_set(err, ERROR_INTERNAL, EPROTO,
+				 "the session answered with something that is no file");
+	if (size > FILE_BYTES_MAX || buf_append(ret, bytes, n) < 0)
+		return error_set(err, ERROR_TOO_LARGE, EFBIG,
+				 "the file is larger than the %d MiB that this tool reads; read a "
+				 "part of it by code in the session",
+				 FILE_BYTES_MAX >> 20);
+	return n > 0 && (int64_t)ret->len < size;
 }
 
 int session_file_read(struct mcp_work *w, const char *path, char **ret, size_t *ret_len,
 		      struct error *err)
 {
-	const struct session_file file = { .op = SESSION_READ, .path = path };
-	struct file_decoding d = { 0 };
-	json_t *answer = NULL;
-	int r = ask_file(w, &file, &answer, err);
+	_cleanup_buf_ struct buf bytes = { 0 };
+	int r;
 
+	buf_init(&bytes, FILE_BYTES_MAX);
+	do
+		r = read_piece(w, path, &bytes, err);
+	while (r > 0);
 	if (r < 0)
 		return r;
-	d.base64 = json_object_get(answer, "base64");
-	worker_call(json_string_length(d.base64), decode_session_file, &d);
-	json_decref(answer);
-	if (!d.bytes)
-		return error_set(err, ERROR_INTERNAL, EPROTO,
-				 "the session answered with something that is no file");
-	*ret = d.bytes;
-	*ret_len = d.len;
-	return 0;
+	*ret_len = bytes.len;
+	*ret = bytes.data ? TAKE_PTR(bytes.data) : strdup("");
+	bytes = (struct buf){ 0 };
+	return *ret ? 0 : error_oom(err);
 }
 
 int session_file_list(struct mcp_work *w, json_t **ret, struct error *err)

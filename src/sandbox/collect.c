@@ -40,7 +40,7 @@ static void open_up(int dir_fd)
 {
 	struct stat st;
 
-	if (fstat(dir_fd, &st) == 0 && S_ISDIR(st.st_mode) && (st.st_mode & 0700) != 0700)
+	if (fstat(dir_fd, &st) == 0 && S_ISDIR(st.st_mode) && (st.st_mode & 0500) != 0500)
 		(void)fchmod(dir_fd, 0700);
 }
 

@@ -18,12 +18,12 @@ static bool is_allowed(const struct turn *t, const char *name)
 	json_t *value;
 
 	json_array_foreach(t->allowed, i,
-			   value) if (strcmp(json_string_value(value), name) == 0) return true;
+			   value) if (strcmp(session_function_name(value), name) == 0) return true;
 	return false;
 }
 
 struct refusal {
-	char text[80]; /* why a call is not passed on; "": it is */
+	char text[160]; /* why a call is not passed on; "": it is */
 };
 
 static struct refusal refusal_of(const struct turn *t, const char *name, size_t bytes)
@@ -35,7 +35,9 @@ static struct refusal refusal_of(const struct turn *t, const char *name, size_t 
 		return (struct refusal){ "there is no such host function" };
 	if ((int64_t)t->n_calls >= most)
 		(void)snprintf(why.text, sizeof(why.text),
-			       "an execution makes at most %" PRId64 " host calls", most);
+			       "an execution makes at most %" PRId64 " host calls; "
+			       "sessions.host_calls in atoll.yaml raises that",
+			       most);
 	else if (bytes > HOST_VALUE_MAX)
 		return (struct refusal){ "the arguments of a host call are at most 1 MiB" };
 	return why;

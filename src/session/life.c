@@ -78,6 +78,7 @@ void life_kill(struct session *s, enum cause_kind cause)
 		session_tell(&s->stop_waits, s, NULL);
 		return;
 	}
+	s->leaver = life;
 	channel_close(&life->channel);
 	if (!life->turn)
 		session_tell(&s->stop_waits, s, NULL);
@@ -167,6 +168,17 @@ static void on_life_usage(struct session_life *life, const struct usage *usage)
 		turn_usage(life->turn, usage);
 }
 
+static void on_life_inherited(struct session *s, int errnum, uint32_t skipped)
+{
+	if (s->state != SESSION_INHERITING)
+		return;
+	s->estate = (struct estate_ref){ 0 };
+	if (errnum || skipped)
+		session_lose_files(s, errnum, skipped);
+	session_begin_idle(s);
+	session_advance(s);
+}
+
 static int on_life_event(void *data, const struct run_event *event)
 {
 	struct session_life *life = data;
@@ -188,6 +200,15 @@ static int on_life_event(void *data, const struct run_event *event)
 		break;
 	case RUN_USAGE:
 		on_life_usage(life, event->usage);
+		break;
+	case RUN_SIGNALLED:
+		if (life->signals > 0 && --life->signals == 0 && life->session->life == life)
+			session_advance(life->session);
+		break;
+	case RUN_INHERITED:
+		if (life->session->life == life)
+			on_life_inherited(life->session, event->inherited.errnum,
+					  event->inherited.skipped);
 		break;
 	default:
 		break;
@@ -255,15 +276,25 @@ static void on_life_end(void *data, struct result *res, const struct error *err)
 	struct session *s = life->session;
 	struct turn *t = TAKE_PTR(life->turn);
 	bool current = s->life == life, failed = err->code != ERROR_NONE || !res;
+	struct estate_ref estate = executor_estate(life->run);
 
 	(void)session_ref(s);
+	life->leaves = (current || s->leaver == life) && !s->closed;
 	leave_session(life);
+	if (s->leaver == life)
+		s->leaver = NULL;
+	/* What a life was to inherit is whole; what it has got of it may be a part. */
+	if (life->leaves && s->estate.job == 0)
+		s->estate = estate;
+	else
+		executor_forget(s->all->o.executor, estate);
 	if (res && life->is_mute && res->verdict.status == STATUS_CANCELLED)
 		explain_mute(res);
+	/* The result of a turn says more about its reason. */
+	if (life->leaves && life->is_ready && (!t || t->file.fn || failed))
+		session_lose(s, res ? res->verdict.cause.detail : "an error of the server");
 	if (t)
 		turn_finish(t, failed ? NULL : res, failed ? err : NULL);
-	else if (current && life->is_ready && !s->closed)
-		session_lose(s, res ? res->verdict.cause.detail : "an error of the server");
 	session_tell(&s->stop_waits, s, NULL);
 	if (current && !life->is_ready && !s->closed)
 		fail_waiting(life, res, err);
@@ -285,16 +316,19 @@ static int begin_life(struct session *s, struct session_life *parent, struct err
 	struct executor_start_options options = {
 		.observer = { life,
 			      run_event_bit(RUN_STARTED) | run_event_bit(RUN_OUTPUT) |
-				      run_event_bit(RUN_USAGE),
+				      run_event_bit(RUN_USAGE) | run_event_bit(RUN_SIGNALLED) |
+				      run_event_bit(RUN_INHERITED),
 			      on_life_event },
 		.on_end = on_life_end,
 		.life_ms = LIFE_MS,
 		.forkable = s->forkable,
+		.keep = true,
 		.parent = parent ? parent->run : NULL,
 		.brief = true,
 	};
 	const struct channel_listener listener = { life, evaluation_read, evaluation_drop,
 						   on_life_message, on_life_closed };
+	json_t *request;
 	int r;
 
 	if (!life)
@@ -303,7 +337,12 @@ static int begin_life(struct session *s, struct session_life *parent, struct err
 	life->parent = parent;
 	if (parent)
 		parent->n_copies++;
-	r = executor_open_session(o->executor, s->request, &life->run, err);
+	request = s->estate.job ? json_copy(s->request) : json_incref(s->request);
+	/* What became of these files is in the estate. */
+	if (s->estate.job)
+		(void)json_object_del(request, "files");
+	r = request ? executor_open_session(o->executor, request, &life->run, err) : error_oom(err);
+	json_decref(request);
 	/* On a fiber, that may have waited: a life that no session knows of would never end. */
 	if (r >= 0 && s->closed)
 		r = error_set(err, ERROR_NOT_FOUND, ENOENT, "the session has ended");

@@ -13,10 +13,11 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { FUNCTIONS_MAX = 100, FUNCTION_NAME_MAX = 64, FILE_BYTES_MAX = 32 << 20 };
+enum { FUNCTIONS_MAX = 100, FUNCTION_NAME_MAX = 64, SIGNATURE_MAX = 4000, DOC_MAX = 16000 };
 
 static const char *const execute_keys[] = { "code",    "limits", "host_functions",
-					    "globals", "labels", NULL };
+					    "globals", "labels", "stdin",
+					    NULL };
 
 static int check_keys(const json_t *body, struct error *err)
 {
@@ -31,15 +32,51 @@ static int check_keys(const json_t *body, struct error *err)
 			known++;
 		if (!*known)
 			return error_field(err, key,
-					   "%.64s: an execution in a session takes code, limits, "
-					   "host_functions, globals and labels",
+					   "%.64s: an execution in a session takes code, stdin, "
+					   "limits, host_functions, globals and labels",
 					   key);
 	}
 	if (!json_is_string(json_object_get(body, "code")))
 		return error_field(err, "code", "code: give the program as a text");
+	value = json_object_get(body, "stdin");
+	if (value && !json_is_string(value) && !json_is_null(value))
+		return error_field(err, "stdin", "stdin: give a text");
 	value = json_object_get(body, "globals");
 	if (value && !json_is_object(value) && !json_is_null(value))
 		return error_field(err, "globals", "globals: give an object of names and values");
+	return 0;
+}
+
+const char *session_function_name(const json_t *function)
+{
+	return json_string_value(json_is_object(function) ? json_object_get(function, "name")
+							  : function);
+}
+
+/* What `help` shows of a function. The texts are the client's, for its own code. */
+static int check_description(const json_t *function, struct error *err)
+{
+	static const struct {
+		const char *key;
+		size_t max;
+	} texts[] = { { "signature", SIGNATURE_MAX }, { "doc", DOC_MAX } };
+	size_t known = 1;
+
+	if (!json_is_object(function))
+		return 0;
+	for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
+		const json_t *text = json_object_get(function, texts[i].key);
+
+		known += text != NULL;
+		if (text && !json_is_null(text) &&
+		    (!json_is_string(text) || json_string_length(text) > texts[i].max))
+			return error_field(err, "host_functions",
+					   "host_functions: %s is a text of at most %zu bytes",
+					   texts[i].key, texts[i].max);
+	}
+	if (json_object_size(function) > known)
+		return error_field(err, "host_functions",
+				   "host_functions: a function has a name, a signature and a doc");
 	return 0;
 }
 
@@ -56,17 +93,20 @@ int session_check_functions(const json_t *names, struct error *err)
 				   FUNCTIONS_MAX);
 	json_array_foreach(names, i, name)
 	{
-		const char *text = json_string_value(name);
+		const json_t *word = json_is_object(name) ? json_object_get(name, "name") : name;
+		const char *text = session_function_name(name);
 		size_t len = text ? strspn(text, "abcdefghijklmnopqrstuvwxyz"
 						 "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_")
 				  : 0;
 
-		if (len == 0 || len != json_string_length(name) || len > FUNCTION_NAME_MAX ||
+		if (len == 0 || len > FUNCTION_NAME_MAX || len != json_string_length(word) ||
 		    (text[0] >= '0' && text[0] <= '9'))
 			return error_field(err, "host_functions",
 					   "host_functions: a name has letters, digits and _, at "
 					   "most %d of them",
 					   FUNCTION_NAME_MAX);
+		if (check_description(name, err) < 0)
+			return -EINVAL;
 	}
 	return 0;
 }
@@ -151,11 +191,15 @@ static char *run_line(const struct session *s, const struct turn *t, const json_
 {
 	bool plain = strcmp(s->language, "bash") == 0;
 	json_t *globals = plain ? NULL : json_object_get(body, "globals");
-	json_t *message = json_pack("{s:s, s:I, s:O*, s:O*, s:O*, s:O}", "op", "run", "n",
-				    (json_int_t)t->number, "host_functions",
-				    plain ? NULL : t->allowed, "globals",
+	json_t *most = plain ? NULL
+			     : json_integer(MIN(t->limits.output_total_bytes,
+						(int64_t)EVALUATION_VALUE_MAX));
+	json_t *message = json_pack("{s:s, s:I, s:o*, s:O*, s:O*, s:O*, s:O*, s:O}", "op", "run",
+				    "n", (json_int_t)t->number, "value_most", most,
+				    "host_functions", plain ? NULL : t->allowed, "globals",
 				    json_is_object(globals) ? globals : NULL, "rules",
-				    plain ? NULL : s->rules, "code", json_object_get(body, "code"));
+				    plain ? NULL : s->rules, "stdin", given(body, "stdin"), "code",
+				    json_object_get(body, "code"));
 	char *line = message ? json_dumps(message, JSON_COMPACT) : NULL;
 
 	json_decref(message);
@@ -165,10 +209,10 @@ static char *run_line(const struct session *s, const struct turn *t, const json_
 static json_t *replayable_body(const struct session *s, const json_t *body)
 {
 	json_t *request = turn_request(s, given(body, "limits"), given(body, "labels"));
-	json_t *row = json_pack("{s:s, s:O, s:b, s:O*, s:O*}", "language", s->language, "code",
-				json_object_get(body, "code"), "eval", 1, "limits",
-				json_object_get(request, "limits"), "labels",
-				given(body, "labels"));
+	json_t *row = json_pack("{s:s, s:O, s:b, s:O*, s:O*, s:O*}", "language", s->language,
+				"code", json_object_get(body, "code"), "eval", 1, "stdin",
+				given(body, "stdin"), "limits", json_object_get(request, "limits"),
+				"labels", given(body, "labels"));
 
 	json_decref(request);
 	return row;
@@ -261,8 +305,12 @@ static void write_file_line(void *data)
 					   [SESSION_REMOVE] = "remove" };
 	struct file_line *l = data;
 	const struct span bytes = l->file->bytes;
-	json_t *message = json_pack("{s:s, s:I, s:s}", "op", ops[l->file->op], "n",
-				    (json_int_t)l->number, "path", l->file->path);
+	bool reads = l->file->op == SESSION_READ, places = reads || l->file->op == SESSION_WRITE;
+	/* `path` is the last key: the runner of Bash cuts it out as text. */
+	json_t *message = json_pack(
+		"{s:s, s:I, s:o*, s:o*, s:s}", "op", ops[l->file->op], "n", (json_int_t)l->number,
+		"offset", places ? json_integer(l->file->offset) : NULL, "size",
+		reads ? json_integer(SESSION_PIECE_READ) : NULL, "path", l->file->path);
 	_cleanup_free_ char *head = message ? json_dumps(message, JSON_COMPACT) : NULL;
 	_cleanup_free_ char *base64 = NULL;
 
@@ -283,10 +331,13 @@ static int check_file(const struct session_file *file, struct error *err)
 	    request_check_path(file->path, strlen(file->path), NULL) < 0)
 		return error_field(
 			err, "path",
-			"path: give a relative path without .. below the work directory");
-	if (file->bytes.len > FILE_BYTES_MAX)
+			"path: give a path relative to the work directory /sandbox, without .. and "
+			"without / at its end; code in the session can copy other files there");
+	if (file->bytes.len > SESSION_PIECE_MAX)
 		return error_set(err, ERROR_TOO_LARGE, EFBIG,
-				 "a file of a session is at most 32 MiB");
+				 "one request writes at most %d MiB of a file; send the rest in "
+				 "further ones, with Content-Range",
+				 SESSION_PIECE_MAX >> 20);
 	return 0;
 }
 

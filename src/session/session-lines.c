@@ -35,6 +35,15 @@ static void on_rich_line(struct session *s, json_t *message, size_t bytes)
 		turn_rich(t, message, bytes);
 }
 
+static void on_value_line(struct session *s, json_t *message, size_t bytes)
+{
+	struct turn *t = turn_of(s, message);
+
+	(void)bytes;
+	if (t && !t->file.fn)
+		turn_value(t, message);
+}
+
 static void on_done_line(struct session *s, json_t *message, size_t bytes)
 {
 	if (turn_of(s, message))
@@ -50,8 +59,8 @@ static const struct runner_word {
 	const char *op;
 	void (*fn)(struct session *s, json_t *message, size_t bytes);
 } runner_words[] = {
-	{ "ready", on_ready_line }, { "output", on_rich_line }, { "done", on_done_line },
-	{ "file", on_done_line },   { "call", on_call_line },
+	{ "ready", on_ready_line }, { "output", on_rich_line }, { "value", on_value_line },
+	{ "done", on_done_line },   { "file", on_done_line },	{ "call", on_call_line },
 };
 
 void session_on_message(struct session *s, json_t *message, size_t bytes)

@@ -4,8 +4,11 @@
  * themselves. A *turn* is one thing that the runner is asked to do: an execution, or an operation on files. Turns wait in line.
  *
  *   COLD ──▶ STARTING ──ready──▶ IDLE ──turn──▶ BUSY ──done──▶ MEASURING ──usage──▶ IDLE
- *    ▲                                           └─ stop ─▶ STOPPING ─done──▲
+ *    ▲           └─▶ INHERITING ──▲              └─ stop ─▶ STOPPING ─done──▲
  *    └──────── the life has ended or was killed, in any state
+ *
+ * The files of the work directory are the caller's: when an interpreter ends, the broker keeps them (the *estate*), and the next life inherits
+ * them before its first turn. So a life begins only when the one before has ended. A reset drops them.
  *
  * References: a session is held by the list, by each turn and by each life.
  */
@@ -24,6 +27,7 @@
 enum session_state {
 	SESSION_COLD, /* no life */
 	SESSION_STARTING,
+	SESSION_INHERITING, /* the life is ready, and gets the files of the one before */
 	SESSION_IDLE,
 	SESSION_BUSY,	   /* the life's turn runs */
 	SESSION_STOPPING,  /* its code was interrupted */
@@ -77,7 +81,8 @@ struct session_life {
 	struct channel channel;
 	int program_fd; /* the runner's end, until the runner has it; 0: none */
 	bool is_ready, has_started;
-	bool is_mute; /* the runner has closed its channel */
+	unsigned signals; /* that are on their way: the next turn must not get them */
+	bool is_mute;	  /* the runner has closed its channel */
 	bool warm;
 	struct turn *turn; /* that runs in it, or NULL */
 	struct usage usage;
@@ -91,6 +96,7 @@ struct session_life {
 	struct session_life *parent;
 	size_t n_copies;
 	bool is_over;	/* its session has left it; it stays for its copies */
+	bool leaves;	/* its end is a loss to its session: there was no reset */
 	bool has_ended; /* its sandbox is gone */
 };
 
@@ -119,10 +125,12 @@ struct session {
 	bool closed; /* it is off the list */
 	bool kept;   /* the state of the last execution */
 	bool was_ready;
-	char *lost; /* why state was lost while no turn ran, until a result says so; or NULL */
+	char *lost; /* what was lost with an interpreter, until an execution in another one has said so; or NULL */
 	struct session_life *life;
-	struct turn *first, *last; /* that wait */
-	size_t n_turns_open;	   /* waiting, running, and not started by the engine yet */
+	struct session_life *leaver; /* was killed, and its estate is awaited; or NULL */
+	struct estate_ref estate;    /* the files that the next life inherits */
+	struct turn *first, *last;   /* that wait */
+	size_t n_turns_open;	     /* waiting, running, and not started by the engine yet */
 	struct session_wait *ready_waits, *stop_waits;
 	struct session_listener *listeners;
 	struct source *due;
@@ -153,8 +161,13 @@ void session_advance(struct session *s);
 void session_line_up(struct session *s, struct turn *t);
 /* Ends the running code: by an interrupt first, then by killing the sandbox. cause -1: a caller's interrupt. */
 void session_stop(struct session *s, int cause);
-/* State was lost while no turn ran: the next result says so. */
+/* Variables were lost, and the files if there is no estate: results say so until an execution in a new interpreter has. */
 void session_lose(struct session *s, const char *why);
+/* Files of the estate were lost, too. */
+void session_lose_files(struct session *s, int errnum, uint32_t skipped);
+/* The life is ready for turns. */
+void session_begin_idle(struct session *s);
+void session_drop_estate(struct session *s);
 void session_turn_done(struct session *s, json_t *done, size_t bytes);
 void session_turn_measured(struct session *s);
 void session_set_due(struct session *s);
@@ -163,6 +176,8 @@ void session_tell(struct session_wait **waits, struct session *s, const struct e
 
 /* --- session-ask.c --- */
 int session_check_functions(const json_t *names, struct error *err) _must_check_;
+/* Of an entry of host_functions, a name or an object with one. */
+const char *session_function_name(const json_t *function);
 
 /* --- session-rules.c --- */
 /* Checks the session's rules, for its language. imports: the policy's, which go before a caller's; or NULL. */
@@ -208,6 +223,7 @@ void turn_output(struct turn *t, enum output_stream stream, struct span bytes);
 int64_t turn_tick_ns(const struct turn *t);
 void turn_usage(struct turn *t, const struct usage *usage);
 void turn_rich(struct turn *t, const json_t *message, size_t bytes);
+void turn_value(struct turn *t, const json_t *message);
 /* Tells the turn's end and frees it. ended: how its sandbox ended, or NULL; err not NULL: why it could not run. */
 void turn_finish(struct turn *t, const struct result *ended, const struct error *err);
 

@@ -10,6 +10,7 @@ enum {
 	STOP_MS = 1000,	  /* an interrupted program has this long to come to its end */
 	MEASURE_MS = 500, /* the broker has this long to read the counters */
 	FILE_TURN_MS = 30000,
+	INHERIT_MS = 60000,
 };
 
 struct session *session_ref(struct session *s)
@@ -21,6 +22,7 @@ struct session *session_ref(struct session *s)
 static void session_free(struct session *s)
 {
 	s->due = source_free(s->due);
+	session_drop_estate(s);
 	free(s->runtime);
 	free(s->lost);
 	charge_done(&s->charge);
@@ -148,20 +150,37 @@ static void begin_first_life(struct session *s)
 	session_set_due(s);
 }
 
+void session_begin_idle(struct session *s)
+{
+	s->was_ready = true;
+	s->used_ns = clock_now_ns();
+	session_move(s, SESSION_IDLE, INT64_MAX);
+	session_tell(&s->ready_waits, s, NULL);
+}
+
+/* The life is ready: files that the one before has left come first. */
+static void inherit(struct session *s)
+{
+	if (s->estate.job == 0) {
+		session_begin_idle(s);
+	} else if (executor_inherit(s->life->run, s->estate) >= 0) {
+		session_move(s, SESSION_INHERITING, clock_now_ns() + INHERIT_MS * NS_PER_MS);
+	} else {
+		session_lose_files(s, ESTALE, 0);
+		session_begin_idle(s);
+	}
+}
+
 void session_advance(struct session *s)
 {
 	/* On a fiber, beginning a life may wait, and the session may be closed meanwhile. */
 	(void)session_ref(s);
-	if (s->state == SESSION_STARTING && s->life->is_ready && s->life->has_started) {
-		s->was_ready = true;
-		s->used_ns = clock_now_ns();
-		session_move(s, SESSION_IDLE, INT64_MAX);
-		session_tell(&s->ready_waits, s, NULL);
-	}
+	if (s->state == SESSION_STARTING && s->life->is_ready && s->life->has_started)
+		inherit(s);
 	/* A life without a channel ends soon, and the turn begins in the next one. */
-	if (s->state == SESSION_IDLE && s->first && !s->life->is_mute)
+	if (s->state == SESSION_IDLE && s->first && !s->life->is_mute && s->life->signals == 0)
 		begin_turn(s);
-	else if (s->state == SESSION_COLD && s->first && !s->closed)
+	else if (s->state == SESSION_COLD && s->first && !s->closed && !s->leaver)
 		begin_first_life(s);
 	session_set_due(s);
 	(void)session_unref(s);
@@ -182,6 +201,8 @@ void session_stop(struct session *s, int cause)
 	session_move(s, SESSION_STOPPING, clock_now_ns() + STOP_MS * NS_PER_MS);
 	if (executor_interrupt(s->life->run) < 0)
 		life_kill(s, cause < 0 ? CAUSE_CANCELLED : (enum cause_kind)cause);
+	else
+		s->life->signals++;
 }
 
 void session_turn_done(struct session *s, json_t *done, size_t bytes)
@@ -251,13 +272,35 @@ void session_lose(struct session *s, const char *why)
 {
 	char *text;
 
-	if (asprintf(&text,
-		     "the session's interpreter ended after the last execution (%s): its variables "
-		     "and files are lost",
-		     why) < 0)
+	if (asprintf(&text, "the session's interpreter ended (%s): its variables are lost, %s", why,
+		     s->estate.job ? "the files of its work directory are kept"
+				   : "and so are its files") < 0)
 		return;
 	free(s->lost);
 	s->lost = text;
+}
+
+void session_lose_files(struct session *s, int errnum, uint32_t skipped)
+{
+	_cleanup_free_ char *before = s->lost;
+	const char *words = errnum == ESTALE
+				    ? "and then its files were lost with the sandbox broker"
+				    : "and then not all of its files could be kept";
+
+	s->estate = (struct estate_ref){ 0 };
+	s->lost = NULL;
+	if (errnum == 0 ? asprintf(&s->lost, "%s, but for %u pipes, sockets or devices",
+				   before ? before : "", skipped) < 0
+			: asprintf(&s->lost, "%s, %s (%s)", before ? before : "", words,
+				   strerror(errnum)) < 0)
+		s->lost = NULL;
+}
+
+void session_drop_estate(struct session *s)
+{
+	if (s->estate.job != 0)
+		executor_forget(s->all->o.executor, s->estate);
+	s->estate = (struct estate_ref){ 0 };
 }
 
 static void pass_deadline(struct session *s)
@@ -268,9 +311,12 @@ static void pass_deadline(struct session *s)
 		session_turn_measured(s);
 	} else if (s->state == SESSION_STARTING) {
 		give_up_starting(s);
+	} else if (s->state == SESSION_INHERITING) {
+		session_drop_estate(s);
+		session_lose_files(s, ETIMEDOUT, 0);
+		session_begin_idle(s);
+		session_advance(s);
 	} else if (s->life && s->life->is_mute) {
-		if (!t)
-			session_lose(s, "the program closed or flooded the channel");
 		life_kill(s, CAUSE_CANCELLED);
 	} else if (s->state == SESSION_BUSY && !t->file.fn) {
 		session_stop(s, CAUSE_TIMEOUT);
@@ -366,6 +412,8 @@ int session_reset(struct session *s, struct session_reply reply, struct error *e
 	number = s->n_waits;
 	(void)session_ref(s);
 	life_kill(s, CAUSE_CANCELLED);
+	s->leaver = NULL;
+	session_drop_estate(s);
 	free(TAKE_PTR(s->lost));
 	r = life_begin(s, err);
 	while (r < 0 && *at && (*at)->number != number)

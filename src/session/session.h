@@ -68,7 +68,7 @@ json_t *session_logs(const struct session *s); /* {"stdout", "stderr", "truncate
 
 /*
  * One execution: as engine_submit(), of which the caller fills mode and callbacks, and of which this function fills the rest.
- * body: {"code", "limits", "host_functions", "globals", "labels"}. ERROR_BUSY: too many wait already.
+ * body: {"code", "stdin", "limits", "host_functions", "globals", "labels"}. ERROR_BUSY: too many wait already.
  */
 int session_execute(struct session *s, json_t *body, struct submission *in, struct submitted *ret,
 		    struct error *err) _must_check_;
@@ -117,12 +117,14 @@ struct sessions_counts {
 struct sessions_counts sessions_count(const struct sessions *all);
 
 enum session_file_op { SESSION_LIST, SESSION_READ, SESSION_WRITE, SESSION_REMOVE };
+enum { SESSION_PIECE_MAX = 32 << 20, SESSION_PIECE_READ = 1 << 20 };
 struct session_file {
 	enum session_file_op op;
 	const char *path;  /* below /sandbox */
-	struct span bytes; /* to write */
+	struct span bytes; /* to write; at most SESSION_PIECE_MAX */
+	int64_t offset; /* where to read or write; a file that is written from its beginning begins anew */
 };
-/* answer: {"entries"} or {"base64"}; borrowed. */
+/* answer: {"entries"}, or {"base64", "size"}: at most SESSION_PIECE_READ bytes, of a file of that size; borrowed. */
 struct session_file_reply {
 	void *data;
 	void (*fn)(void *data, const json_t *answer, const struct error *err);

@@ -408,9 +408,10 @@ struct session *session_named(struct sessions *all, const char *caller, const ch
 static const char *state_word(const struct session *s)
 {
 	static const char *const words[] = {
-		[SESSION_COLD] = "idle",     [SESSION_STARTING] = "starting",
-		[SESSION_IDLE] = "idle",     [SESSION_BUSY] = "busy",
-		[SESSION_STOPPING] = "busy", [SESSION_MEASURING] = "busy",
+		[SESSION_COLD] = "idle",	   [SESSION_STARTING] = "starting",
+		[SESSION_INHERITING] = "starting", [SESSION_IDLE] = "idle",
+		[SESSION_BUSY] = "busy",	   [SESSION_STOPPING] = "busy",
+		[SESSION_MEASURING] = "busy",
 	};
 
 	return words[s->state];
@@ -425,14 +426,14 @@ json_t *session_to_json(const struct session *s)
 	clock_format_utc(s->created_ns, created, sizeof(created));
 	clock_format_utc(clock_realtime_ns() + MAX(left_ns, (int64_t)0), expires, sizeof(expires));
 	return json_pack(
-		"{s:s, s:s*, s:s, s:s, s:s, s:s, s:f, s:I, s:I, s:o, s:o, s:o, s:b, s:s?}", "id",
-		s->id, "name", *s->name ? s->name : NULL, "language", s->language, "state",
-		state_word(s), "created_at", created, "expires_at", expires, "idle_timeout",
-		(double)s->idle_ms / MS_PER_SEC, "executions", (json_int_t)s->n_executions,
-		"waiting", (json_int_t)s->n_turns_open, "limits", limits_to_json(&s->limits),
-		"labels", labels ? json_incref(labels) : json_object(), "isolation",
-		isolation_to_json(&s->isolation), "forkable", s->forkable && session_has_proc(s),
-		"parent", *s->parent ? s->parent : NULL);
+		"{s:s, s:s*, s:s, s:s, s:s?, s:s, s:s, s:f, s:I, s:I, s:o, s:o, s:o, s:b, s:s?}",
+		"id", s->id, "name", *s->name ? s->name : NULL, "language", s->language, "state",
+		state_word(s), "lost", s->lost, "created_at", created, "expires_at", expires,
+		"idle_timeout", (double)s->idle_ms / MS_PER_SEC, "executions",
+		(json_int_t)s->n_executions, "waiting", (json_int_t)s->n_turns_open, "limits",
+		limits_to_json(&s->limits), "labels", labels ? json_incref(labels) : json_object(),
+		"isolation", isolation_to_json(&s->isolation), "forkable",
+		s->forkable && session_has_proc(s), "parent", *s->parent ? s->parent : NULL);
 }
 
 json_t *sessions_to_json(struct sessions *all, const char *caller)

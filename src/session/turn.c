@@ -125,6 +125,11 @@ void turn_rich(struct turn *t, const json_t *message, size_t bytes)
 					&(struct run_event){ RUN_RICH, .body = output });
 }
 
+void turn_value(struct turn *t, const json_t *message)
+{
+	evaluation_piece(&t->answer, message, t->limits.output_total_bytes, &t->to.observer);
+}
+
 /* --- the result --- */
 
 static void judge_turn(const struct turn *t, bool was_killed, struct result *res)
@@ -160,17 +165,21 @@ static struct result *make_turn_result(struct turn *t, const struct result *ende
 	res->host_calls = TAKE_PTR(t->calls);
 	if (!res->host_calls && json_array_size(t->allowed) > 0)
 		res->host_calls = json_array();
-	res->session = json_pack("{s:s, s:s}", "id", s->id, "state", ended ? "lost" : "kept");
-	if (s->lost) {
-		res->warnings = json_pack("[s]", s->lost);
-		free(TAKE_PTR(s->lost));
-	}
 	evaluation_fill(&t->answer, res);
 	/* The limits of a sandbox that was killed for the turn's are its session's, and wider. */
 	if (ended && (int)ended->verdict.cause.kind != t->stop_cause)
 		res->verdict = ended->verdict;
 	else
 		judge_turn(t, ended, res);
+	if (ended && t->life->leaves)
+		session_lose(s, res->verdict.cause.detail);
+	res->session = json_pack("{s:s, s:s, s:s?}", "id", s->id, "state",
+				 ended || s->lost ? "lost" : "kept", "lost", s->lost);
+	/* The execution that ended the interpreter was told; the first one in the next interpreter is told again, and is the last. */
+	if (!ended && s->lost) {
+		res->warnings = json_pack("[s]", s->lost);
+		free(TAKE_PTR(s->lost));
+	}
 	return res;
 }
 
@@ -186,7 +195,9 @@ static void finish_file(struct turn *t, const struct result *ended, const struct
 		(void)error_set(&err, ERROR_NOT_FOUND, ENOENT, "the session has ended");
 	else if (ended)
 		(void)error_set(&err, ERROR_CONFLICT, EPIPE,
-				"the session's interpreter ended meanwhile; its files are lost");
+				"the session's interpreter ended meanwhile; %s",
+				t->session->estate.job ? "its files are kept, try again"
+						       : "its files are lost");
 	else if (code && (strcmp(code, "ENOENT") == 0 || strcmp(code, "ENOTDIR") == 0))
 		(void)error_set(&err, ERROR_NOT_FOUND, ENOENT,
 				"there is no such file in this session");
@@ -317,7 +328,11 @@ static int signal_turn(void *run, int signo)
 	const struct turn *t = run;
 	const struct session *s = t->session;
 
-	return s->life && s->life->turn == t ? executor_signal(s->life->run, signo) : -ESRCH;
+	int r = s->life && s->life->turn == t ? executor_signal(s->life->run, signo) : -ESRCH;
+
+	if (r >= 0)
+		s->life->signals++;
+	return r;
 }
 
 static void resize_turn(void *run, uint16_t rows, uint16_t columns)

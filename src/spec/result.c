@@ -551,6 +551,10 @@ static void emit_measures(struct emitter *e, const struct result *res)
 		member_word(e, "value_type", res->value_type);
 	if (res->value_repr)
 		member_value(e, "value_repr", res->value_repr);
+	if (res->value_type)
+		member_boolean(e, "value_truncated", res->value_bytes > 0);
+	if (res->value_bytes > 0)
+		member_integer(e, "value_bytes", res->value_bytes);
 	if (res->outputs)
 		member_value(e, "outputs", res->outputs);
 	emit_files(e, res);

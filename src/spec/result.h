@@ -144,7 +144,8 @@ struct result {
 	struct result_stream out, err;
 	json_t *value;	  /* or NULL */
 	char *value_type; /* of an evaluated program: the type's name; NULL: nothing was evaluated */
-	json_t *value_repr;	/* the value as its language prints it; NULL: too long, or none */
+	json_t *value_repr; /* the value as its language prints it; NULL: too long, or none */
+	int64_t value_bytes; /* of the JSON text of a value that is too large for `value`, which is NULL then; 0: it is not */
 	json_t *outputs;	/* rich outputs, or NULL */
 	size_t evaluated_bytes; /* of value, outputs and error as text, about */
 	json_t *host_calls;	/* or NULL */

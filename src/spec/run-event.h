@@ -26,6 +26,9 @@ enum run_event_kind {
 	RUN_STDIN_ROOM, /* the program's input takes bytes again after it was full */
 	RUN_RICH,	/* a rich output of an evaluated program */
 	RUN_HOST_CALL,	/* the program calls a function of its client */
+	RUN_VALUE,	/* a piece of the JSON text of a value that is too large for a result */
+	RUN_SIGNALLED, /* a signal is pending at its process, or was dropped: one event for each signal */
+	RUN_INHERITED, /* the work directory has a copy of that of a run before */
 };
 
 #define RUN_EVENTS_ALL UINT32_MAX
@@ -55,6 +58,11 @@ struct run_event {
 			size_t index;			   /* in the job's outcome */
 			const struct result_stage *result; /* NULL: not classified yet */
 		} stage;
+		struct {
+			int errnum; /* 0, or why only a part of the files or none was copied */
+			uint32_t skipped; /* pipes, sockets, devices */
+		} inherited;
+		struct span value;
 		const struct usage *usage;
 		const struct run_file *file;
 		struct json_t *body; /* RUN_RICH, RUN_HOST_CALL: as in the event stream; borrowed */

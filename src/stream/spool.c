@@ -127,16 +127,10 @@ bool spool_is_cut(int fd)
 
 int spool_open(const struct spool *s)
 {
-	char path[40];
-	int fd;
-
 	if (s->fd < 0)
 		return fd_sealed_memfd("atoll-output", s->memory.data ? s->memory.data : "",
 				       s->memory.len);
-	/* Read-only, with an offset of its own; it works too when the name is gone. */
-	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", s->fd);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	return fd < 0 ? -errno : fd;
+	return fd_open_again(s->fd);
 }
 
 int spool_set(struct spool *s, const char *bytes, size_t n)

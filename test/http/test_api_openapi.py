@@ -177,6 +177,7 @@ def call_executions(call):
     assert call("getExecutionFile", wrote, "a.txt").body == b"x\n"
     assert call("getExecutionStdout", job, headers={"Range": "bytes=0-0"}, status=206).body == b"4"
     call("getExecutionStderr", job)
+    assert call("getExecutionValue", job).body == b"null"
     call("compareExecutions", job, wrote)
     call("attachToExecution", job, status=426)
     call("deleteExecution", wrote)

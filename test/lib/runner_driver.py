@@ -171,7 +171,12 @@ class Runner:
 
     def file(self, op, path, **more):
         self.count += 1
-        self.send({"op": op, "n": self.count, "path": path, **more})
+        where = {}
+        if op in ("read", "write"):
+            where["offset"] = more.pop("offset", 0)
+        if op == "read":
+            where["size"] = more.pop("size", 32 << 20)
+        self.send({"op": op, "n": self.count, **where, "path": path, **more})
         answer = self.receive()
         assert answer.pop("op") == "file" and answer.pop("n") == self.count
         return answer

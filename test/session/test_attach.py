@@ -72,7 +72,7 @@ def test_state_and_events(web):
         assert len({event["execution"] for event in events}) == 1 and events[0]["data"]["id"] == events[0]["execution"]
         assert all(event["id"] and event["seq"] and event["time"] for event in events)
         result = ws.run("x + 1")
-        assert result["value"] == 21 and result["session"] == {"id": ws.id, "state": "kept"}
+        assert result["value"] == 21 and result["session"] == {"id": ws.id, "state": "kept", "lost": None}
         assert web.state(result["id"])["value"] == 21  # an execution like any other
 
 
@@ -274,7 +274,7 @@ def test_mistakes(web):
                 ("[]", "invalid_field", "type: give execute"),
                 ({"type": "stdin", "data": "x"}, "invalid_field", "type: give execute"),
                 ({"type": "execute"}, "invalid_field", "code: give"),
-                ({"type": "execute", "code": "1", "stdin": "x"}, "invalid_field", "stdin: an execution"),
+                ({"type": "execute", "code": "1", "files": {}}, "invalid_field", "files: an execution"),
                 ({"type": "execute", "code": "1", "limits": {"memory": "x"}}, "invalid_field", "memory"),
                 ({"type": "return", "result": 1}, "invalid_field", "call_id: give"),
                 ({"type": "return", "call_id": "1"}, "invalid_field", "result: give"),

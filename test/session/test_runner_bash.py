@@ -139,7 +139,7 @@ def b64(data):
 
 def test_files(runner):
     assert runner.file("write", 'a/b "c\\d\n', base64=b64(b"\0\xff")) == {"error": None}
-    assert runner.file("read", 'a/b "c\\d\n') == {"error": None, "base64": b64(b"\0\xff")}
+    assert runner.file("read", 'a/b "c\\d\n') == {"error": None, "base64": b64(b"\0\xff"), "size": 2}
     os.utime(f'{runner.work}/a/b "c\\d\n', (5, 5))
     os.symlink("/etc", f"{runner.work}/link")
     os.mkfifo(f"{runner.work}/pipe")
@@ -161,7 +161,10 @@ def test_files(runner):
     assert runner.file("read", "large")["base64"] == b64(data)
     with open(f"{runner.work}/huge", "wb") as file:
         file.truncate((32 << 20) + 1)
-    assert runner.file("read", "huge") == {"error": "EFBIG", "message": "File too large"}
+    piece = runner.file("read", "huge", offset=32 << 20, size=5)
+    assert piece == {"error": None, "base64": b64(b"\0"), "size": (32 << 20) + 1}
+    assert runner.file("write", "huge", offset=32 << 20, base64=b64(b"xyz"))["error"] is None
+    assert runner.file("read", "huge", offset=(32 << 20) - 1) == {"error": None, "base64": b64(b"\0xyz"), "size": (32 << 20) + 3}
     os.mkdir(os.fsencode(runner.work) + b"/bad\xff")
     assert [e["path"] for e in runner.file("list", ".")["entries"]] == ["bad", "huge", "large"]
 

@@ -252,7 +252,7 @@ def test_interrupts_at_any_moment_leave_the_stream_sound():
 
 def test_files(runner):
     assert runner.file("write", "a/b.bin", base64="AP8=") == {"error": None}
-    assert runner.file("read", "a/b.bin") == {"error": None, "base64": "AP8="}
+    assert runner.file("read", "a/b.bin") == {"error": None, "base64": "AP8=", "size": 2}
     os.utime(f"{runner.work}/a/b.bin", (5, 5))
     os.symlink("/etc", f"{runner.work}/link")
     entries = runner.file("list", ".")["entries"]
@@ -264,7 +264,10 @@ def test_files(runner):
     assert os.path.isdir("/etc") and runner.file("list", ".") == {"error": None, "entries": []}
     with open(f"{runner.work}/large", "wb") as file:
         file.truncate((32 << 20) + 1)
-    assert runner.file("read", "large") == {"error": "EFBIG", "message": "file too large"}
+    piece = runner.file("read", "large", offset=32 << 20, size=5)
+    assert piece == {"error": None, "base64": "AA==", "size": (32 << 20) + 1}
+    assert runner.file("write", "large", offset=32 << 20, base64="eHl6")["error"] is None
+    assert runner.file("read", "large", offset=(32 << 20) - 1) == {"error": None, "base64": "AHh5eg==", "size": (32 << 20) + 3}
 
 
 def test_a_thousand_executions_do_not_grow(runner):

@@ -98,7 +98,7 @@ def test_the_configuration_bounds_calls(mode, stage):
     try:
         with Session(served.web) as session:
             result = session.serve("n = 0\ntry:\n    for n in range(9): multiply(1)\nexcept RuntimeError as e:\n    x = [n, str(e)]\nx", {"multiply": multiply})
-            assert result["value"] == [3, "an execution makes at most 3 host calls"] and len(result["host_calls"]) == 3, result
+            assert result["value"] == [3, "an execution makes at most 3 host calls; sessions.host_calls in atoll.yaml raises that"] and len(result["host_calls"]) == 3, result
     finally:
         served.end()
 

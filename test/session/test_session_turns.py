@@ -121,17 +121,17 @@ def ended_between(session, end):
         session.run(f"import os, threading\nx = 1\nthreading.Timer(0.2, lambda: {end}).start()")
         while (result := session.run("globals().get('x')"))["value"] == 1:
             time.sleep(0.02)
-        if result["session"]["state"] == "kept":
+        if result["status"] == "success":
             return result
 
 
 @quick
 @pytest.mark.parametrize("end, reason", [("os._exit(3)", "exited with 3"), ("os.kill(os.getpid(), 9)", "SIGKILL")])
 def test_state_lost_between_executions_is_told(session, end, reason):
-    """An interpreter that ends by itself while nothing runs takes the state with it: the next result says so, and only that one."""
+    """An interpreter that ends by itself while nothing runs takes the variables with it: the next result says so, and only that one."""
     result = ended_between(session, end)
     (warning,) = result["warnings"]
-    assert result["value"] is None and reason in warning and "variables and files are lost" in warning, result
+    assert result["value"] is None and reason in warning and "variables are lost, the files of its work directory are kept" in warning, result
     assert "warnings" not in session.run("1")
 
 

@@ -147,7 +147,9 @@ static int make_turn(const json_t *arguments, const struct tool_language *l, con
 			       "limits", "timeout", call->timeout);
 	if (!call->request || !call->turn)
 		return -ENOMEM;
-	r = pass_argument(call->request, arguments, "files");
+	r = pass_argument(call->turn, arguments, "stdin");
+	if (r == 0)
+		r = pass_argument(call->request, arguments, "files");
 	if (r == 0)
 		r = pass_argument(call->request, arguments, "env");
 	return r < 0 ? -ENOMEM : 0;
