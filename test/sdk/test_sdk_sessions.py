@@ -2,6 +2,8 @@
 """Sessions of the Python package: Sandbox and AsyncSandbox with state, host functions, files, fork, and rich results."""
 import asyncio
 import gc
+import hashlib
+import io
 import os
 import signal
 import sys
@@ -295,3 +297,78 @@ def test_a_daemon_that_dies(mode, stage, work):
     asyncio.run(main())
     served.daemon.wait_record("ready", n)
     served.end()
+
+
+# ------------------------------------------------------------------------------------- large values and files
+
+
+def test_a_large_value_is_fetched(client):
+    with Sandbox(client=client) as sandbox:
+        result = sandbox.run("['x' * 9_000_000, (1, 2)]")
+        assert result.ok and result.value is None and result.value_truncated and result.value_type == "list"
+        assert result.fetch_value() == ["x" * 9_000_000, (1, 2)] == client.value(result.id)
+        small = sandbox.run("(1, 2)")
+        assert not small.value_truncated and small.fetch_value() == (1, 2) == client.value(small.id)
+    with pytest.raises(RuntimeError, match="client's value"):
+        package.Result.from_json({"id": "ex_1", "status": "success", "value_truncated": True}).fetch_value()
+
+
+def test_files_of_any_size(client, tmp_path):
+    data = os.urandom(40 << 20)
+    (tmp_path / "in").write_bytes(data)
+    with Sandbox(client=client) as sandbox:
+        with open(tmp_path / "in", "rb") as source:
+            sandbox.files.write("big.bin", source)
+        assert sandbox.run("import hashlib; hashlib.sha256(open('big.bin', 'rb').read()).hexdigest()").value == hashlib.sha256(data).hexdigest()
+        with open(tmp_path / "out", "wb") as target:
+            assert sandbox.files.download("big.bin", target) == len(data)
+        assert (tmp_path / "out").read_bytes() == data == sandbox.files.read("big.bin")
+        assert sandbox.files.read("big.bin", 35_000_000, 5) == data[35_000_000:35_000_005]
+        sandbox.files.write("empty", b"")
+        assert sandbox.files.read("empty") == b"" and sandbox.files.download("empty", io.BytesIO()) == 0
+        with pytest.raises(TypeError, match="mode 'rb'"):
+            sandbox.files.write("text", io.StringIO("x"))
+
+
+def test_paths_outside_of_the_work_directory_are_explained(client):
+    with Sandbox(client=client) as sandbox:
+        for call in (lambda: sandbox.files.read("/tmp/q.txt"), lambda: sandbox.files.list("/tmp"), lambda: sandbox.files.write("../up", "x")):
+            with pytest.raises(ValueError, match="not in the session's work directory /sandbox"):
+                call()
+        with pytest.raises(ValueError, match="'d/' names a directory"):
+            sandbox.files.write("d/", "x")
+        sandbox.files.write("/sandbox/d/e.txt", "x")
+        assert sandbox.files.read_text("./d/e.txt") == "x" and [file.path for file in sandbox.files.list("/sandbox/d/")] == ["d/e.txt"]
+
+
+def test_what_was_lost_is_told(client):
+    with Sandbox(client=client) as sandbox:
+        died = sandbox.run("open('kept.txt', 'w').write('kept'); import os; os._exit(3)")
+        assert died.session_state == "lost" and "exited with 3" in died.session_lost
+        after = sandbox.run("open('kept.txt').read()")
+        assert (after.value, after.session_state, after.session_lost) == ("kept", "lost", died.session_lost)
+        assert sandbox.run("1").session_state == "kept" and sandbox.run("1").session_lost is None
+
+
+def test_help_of_a_host_function(client):
+    def price(name: str, count: int = 1) -> float:
+        """What it costs."""
+        return 3.0 * count
+
+    with Sandbox(client=client, host_functions={"price": price, "built": print}) as sandbox:
+        shown = sandbox.run("help(price)\nprice('tea', count=2)")
+        assert "price(name: str, count: int = 1) -> float" in shown.stdout and "What it costs." in shown.stdout and shown.value == 6.0, shown
+
+
+def test_asynchronous_values_and_files(daemon):
+    async def main():
+        async with AsyncClient("unix:%s" % daemon.socket) as client, AsyncSandbox(client=client) as sandbox:
+            result = await sandbox.run("'x' * 9_000_000")
+            assert result.value is None and await client.value(result.id) == "x" * 9_000_000
+            await sandbox.files.write("big", io.BytesIO(b"y" * (20 << 20)))
+            target = io.BytesIO()
+            assert await sandbox.files.download("big", target) == 20 << 20 and target.getvalue() == b"y" * (20 << 20)
+            with pytest.raises(ValueError, match="work directory"):
+                await sandbox.files.list("/tmp")
+
+    asyncio.run(main())

@@ -14,6 +14,7 @@ from ._client import _object
 from ._daemon import private_address
 from ._result import Result
 from ._sync import answer_cut
+from ._values import decode
 from ._wire import Call, event_of
 
 OnText = Callable[[str], Any]  # may return an awaitable
@@ -140,6 +141,10 @@ class AsyncClient:
     async def output(self, execution_id: str, stream: str = "stdout") -> bytes:
         """All kept bytes of ``stdout`` or ``stderr``."""
         return (await self._transport.call(_calls.get(_calls.execution_path(execution_id, stream), "*/*"))).body
+
+    async def value(self, execution_id: str) -> Any:
+        """The whole value of an execution, also one that is too large for its result."""
+        return decode((await self._transport.call(_calls.get(_calls.execution_path(execution_id, "value")))).json())
 
     async def file(self, execution_id: str, path: str) -> bytes:
         """A file that the program wrote."""

@@ -10,18 +10,18 @@ import inspect
 import os
 import weakref
 from types import TracebackType
-from typing import Any, AsyncIterator, Dict, List, Mapping, Optional, Set, Type, Union
+from typing import Any, AsyncIterator, BinaryIO, Dict, List, Mapping, Optional, Set, Type, Union
 
 from . import _calls, _session_calls
 from ._aio import AsyncTransport
 from ._async_client import AsyncClient, OnText
 from ._calls import Files
 from ._client import _object
-from ._errors import AtollError
+from ._errors import APIError, AtollError
 from ._output import Output
 from ._result import Result
 from ._session import OnOutput, end_quietly
-from ._session_calls import FileInfo, Function, HostFunction, HostFunctions, Logs
+from ._session_calls import FileData, FileInfo, Function, HostFunction, HostFunctions, Logs
 from ._sync import answer_cut
 from ._wire import Call, event_of
 
@@ -33,13 +33,29 @@ class AsyncSessionFiles:
         self._transport = transport
         self._id = session_id
 
-    async def write(self, path: str, data: Union[str, bytes]) -> None:
-        """Writes a file, and makes the directories above it."""
-        await self._transport.call(_session_calls.write_file(self._id, path, data))
+    async def write(self, path: str, data: FileData) -> None:
+        """Writes a file, and makes the directories above it. A file object, opened with mode 'rb', is read in pieces."""
+        for call in _session_calls.write_file(self._id, path, data):
+            await self._transport.call(call)
 
-    async def read(self, path: str) -> bytes:
-        """The bytes of a file."""
-        return (await self._transport.call(_calls.get(_session_calls.path_of(self._id, "files", path), "*/*"))).body
+    async def read(self, path: str, offset: int = 0, size: Optional[int] = None) -> bytes:
+        """The bytes of a file, or ``size`` of them from ``offset`` on."""
+        return (await self._transport.call(_session_calls.read_file(self._id, path, offset, size))).body
+
+    async def download(self, path: str, to: BinaryIO) -> int:
+        """Copies a file of any size to a file object, in pieces; its bytes."""
+        done, size = 0, 1
+        while done < size:
+            try:
+                answer = await self._transport.call(_session_calls.read_file(self._id, path, done, _session_calls.PIECE_BYTES))
+            except APIError as error:
+                if error.status == 416:  # the file is empty, or has become shorter
+                    break
+                raise
+            to.write(answer.body)
+            done += len(answer.body)
+            size = _session_calls.size_after(answer.headers, answer.body)
+        return done
 
     async def read_text(self, path: str, encoding: str = "utf-8") -> str:
         """The text of a file."""
@@ -47,8 +63,9 @@ class AsyncSessionFiles:
 
     async def list(self, path: str = ".") -> List[FileInfo]:
         """The files below a directory."""
+        base = _session_calls.work_path(path, True)
         answer = await self._transport.call(_calls.get(_session_calls.path_of(self._id, "files")))
-        return _session_calls.files_in(_object(answer.json()), path)
+        return _session_calls.files_in(_object(answer.json()), base)
 
     async def remove(self, path: str) -> None:
         """Removes a file."""

@@ -11,6 +11,7 @@ from ._calls import Files
 from ._daemon import private_address
 from ._result import Result
 from ._sync import Transport, answer_cut
+from ._values import decode
 from ._wire import events_in
 
 OnText = Callable[[str], Any]
@@ -68,7 +69,7 @@ class Client:
         if on_stdout or on_stderr:
             result = self._run_streamed(body, {"stdout": on_stdout, "stderr": on_stderr})
         else:
-            result = Result.from_json(self._transport.call(_calls.execute(body, False)).json())
+            result = self._result(self._transport.call(_calls.execute(body, False)).json())
         return result.check() if check else result
 
     def _run_streamed(self, body: Mapping[str, Any], listeners: Mapping[str, Optional[OnText]]) -> Result:
@@ -78,7 +79,7 @@ class Client:
             if listener:
                 listener(event["data"])
             if event["event"] == "result":
-                result = Result.from_json(event["data"])
+                result = self._result(event["data"])
         if result is None:
             raise answer_cut()
         return result
@@ -120,8 +121,8 @@ class Client:
         call = _calls.get(_calls.execution_path(execution_id, "events"), "application/x-ndjson")
         for event in events_in(self._transport.lines(call)):
             if event["event"] == "result":
-                return Result.from_json(event["data"])
-        return Result.from_json(self.get(execution_id))
+                return self._result(event["data"])
+        return self._result(self.get(execution_id))
 
     def cancel(self, execution_id: str) -> None:
         """Ends an execution that has not ended."""
@@ -140,6 +141,10 @@ class Client:
     def output(self, execution_id: str, stream: str = "stdout") -> bytes:
         """All kept bytes of ``stdout`` or ``stderr``."""
         return self._transport.call(_calls.get(_calls.execution_path(execution_id, stream), "*/*")).body
+
+    def value(self, execution_id: str) -> Any:
+        """The whole value of an execution, also one that is too large for its result."""
+        return decode(self._transport.call(_calls.get(_calls.execution_path(execution_id, "value"))).json())
 
     def file(self, execution_id: str, path: str) -> bytes:
         """A file that the program wrote."""
@@ -181,6 +186,9 @@ class Client:
     def cleanup(self) -> Dict[str, Any]:
         """Ends and removes all executions of this caller."""
         return _object(self._transport.call(_calls.cleanup()).json())
+
+    def _result(self, raw: Mapping[str, Any]) -> Result:
+        return Result.from_json(raw, lambda: self.value(str(raw["id"])))
 
     def _read(self, path: str, **query: Any) -> Dict[str, Any]:
         return _object(self._transport.call(_calls.get(path, **query)).json())

@@ -12,7 +12,7 @@ from ._result import Result
 
 DEFAULT_ALLOWED_IMPORTS = ("json", "math", "datetime", "asyncio", "typing")
 
-DAEMON_CALLS_TEXT = re.compile("an execution makes at most ([0-9]+) host calls")  # the daemon's own bound
+DAEMON_CALLS_TEXT = re.compile("an execution makes at most ([0-9]+) host calls.*")  # the daemon's own bound
 TOO_MANY_CALLS = "Exceeded max tool calls (%d). Consider optimizing your code or increasing the limit."
 
 

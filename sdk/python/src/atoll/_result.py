@@ -6,7 +6,7 @@ Every key of the daemon's answer stays reachable under ``raw``; the attributes a
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Dict, List, Mapping, Optional
+from typing import Any, Callable, Dict, List, Mapping, Optional
 
 from ._output import Output
 from ._values import decode
@@ -64,8 +64,10 @@ class Result:
     """The account of one execution.
 
     ``value`` is the value of the last expression or of a top-level ``return``, ``value_type`` its type's name and
-    ``value_repr`` its text as the language prints it. Of a value that cannot cross the boundary, ``value`` is that text.
-    ``session_state`` is "kept" or "lost" for an execution in a session.
+    ``value_repr`` its text as the language prints it. Of a value that cannot cross the boundary, ``value`` is that text. A value that is too large
+    for a result is None, ``value_truncated`` says so, and ``fetch_value`` gets it.
+    ``session_state`` is "kept" or "lost" for an execution in a session, and ``session_lost`` says what was lost and why: in the result of
+    the execution that lost it, and in the next one.
 
     >>> result = Result.from_json({"id": "ex_1", "status": "success", "success": True, "exit_code": 0, "stdout": "42\\n"})
     >>> result.ok, result.stdout
@@ -84,6 +86,7 @@ class Result:
     value: Any
     value_type: Optional[str]
     value_repr: Optional[str]
+    value_truncated: bool
     duration: float
     cpu_time: float
     memory_peak: int
@@ -107,11 +110,13 @@ class Result:
     policy: Optional[str]
     created_at: Optional[str]
     session_state: Optional[str]
+    session_lost: Optional[str]
     raw: Dict[str, Any] = field(repr=False)
+    _fetch: Optional[Callable[[], Any]] = field(default=None, repr=False, compare=False)
 
     @classmethod
-    def from_json(cls, raw: Mapping[str, Any]) -> "Result":
-        """A result from the daemon's JSON object."""
+    def from_json(cls, raw: Mapping[str, Any], fetch: Optional[Callable[[], Any]] = None) -> "Result":
+        """A result from the daemon's JSON object; ``fetch`` gets its whole value."""
         cause = raw.get("cause") or {}
         known = Cause.__dataclass_fields__
         return cls(
@@ -127,6 +132,7 @@ class Result:
             value=decode(raw.get("value")),
             value_type=raw.get("value_type"),
             value_repr=raw.get("value_repr"),
+            value_truncated=bool(raw.get("value_truncated")),
             duration=float(raw.get("duration") or 0.0),
             cpu_time=float(raw.get("cpu_time") or 0.0),
             memory_peak=int(raw.get("memory_peak") or 0),
@@ -150,13 +156,26 @@ class Result:
             policy=raw.get("policy"),
             created_at=raw.get("created_at"),
             session_state=(raw.get("session") or {}).get("state"),
+            session_lost=(raw.get("session") or {}).get("lost"),
             raw=dict(raw),
+            _fetch=fetch,
         )
 
     @property
     def success(self) -> bool:
         """``ok`` by its name in the API."""
         return self.ok
+
+    def __getstate__(self) -> Dict[str, Any]:
+        return {**self.__dict__, "_fetch": None}  # a connection does not cross processes
+
+    def fetch_value(self) -> Any:
+        """The value, from the daemon when it is too large for a result (of an asynchronous client: ``await client.value(result.id)``)."""
+        if not self.value_truncated:
+            return self.value
+        if self._fetch is None:
+            raise RuntimeError("this result has no connection; get its value by the client's value(%r)" % self.id)
+        return self._fetch()
 
     def explain(self) -> str:
         """One sentence that says how the program ended.

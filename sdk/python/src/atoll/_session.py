@@ -9,16 +9,16 @@ from __future__ import annotations
 import os
 import weakref
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, Optional, Set, Type, Union
+from typing import TYPE_CHECKING, Any, BinaryIO, Callable, Dict, List, Mapping, Optional, Set, Type, Union
 
 from . import _calls, _session_calls
 from ._address import Address
 from ._calls import Files
 from ._client import Client, OnText, _object
-from ._errors import AtollError
+from ._errors import APIError, AtollError
 from ._output import Output
 from ._result import Result
-from ._session_calls import FileInfo, Function, HostFunction, HostFunctions, Logs
+from ._session_calls import FileData, FileInfo, Function, HostFunction, HostFunctions, Logs
 from ._sync import Transport, answer_cut
 from ._wire import events_in
 
@@ -56,13 +56,29 @@ class SessionFiles:
         self._transport = transport
         self._id = session_id
 
-    def write(self, path: str, data: Union[str, bytes]) -> None:
-        """Writes a file, and makes the directories above it."""
-        self._transport.call(_session_calls.write_file(self._id, path, data))
+    def write(self, path: str, data: FileData) -> None:
+        """Writes a file, and makes the directories above it. A file object, opened with mode 'rb', is read in pieces."""
+        for call in _session_calls.write_file(self._id, path, data):
+            self._transport.call(call)
 
-    def read(self, path: str) -> bytes:
-        """The bytes of a file."""
-        return self._transport.call(_calls.get(_session_calls.path_of(self._id, "files", path), "*/*")).body
+    def read(self, path: str, offset: int = 0, size: Optional[int] = None) -> bytes:
+        """The bytes of a file, or ``size`` of them from ``offset`` on."""
+        return self._transport.call(_session_calls.read_file(self._id, path, offset, size)).body
+
+    def download(self, path: str, to: BinaryIO) -> int:
+        """Copies a file of any size to a file object, in pieces; its bytes."""
+        done, size = 0, 1
+        while done < size:
+            try:
+                answer = self._transport.call(_session_calls.read_file(self._id, path, done, _session_calls.PIECE_BYTES))
+            except APIError as error:
+                if error.status == 416:  # the file is empty, or has become shorter
+                    break
+                raise
+            to.write(answer.body)
+            done += len(answer.body)
+            size = _session_calls.size_after(answer.headers, answer.body)
+        return done
 
     def read_text(self, path: str, encoding: str = "utf-8") -> str:
         """The text of a file."""
@@ -70,8 +86,9 @@ class SessionFiles:
 
     def list(self, path: str = ".") -> List[FileInfo]:
         """The files below a directory."""
+        base = _session_calls.work_path(path, True)
         answer = self._transport.call(_calls.get(_session_calls.path_of(self._id, "files"))).json()
-        return _session_calls.files_in(_object(answer), path)
+        return _session_calls.files_in(_object(answer), base)
 
     def remove(self, path: str) -> None:
         """Removes a file."""
@@ -187,7 +204,7 @@ class Sandbox:
             if functions.names() or on_stdout or on_stderr or on_output:
                 result = self._run_streamed(body, functions, {"stdout": on_stdout, "stderr": on_stderr, "output": on_output})
             else:
-                result = Result.from_json(self._transport.call(_session_calls.execute(self.id, body, False)).json())
+                result = self._client._result(self._transport.call(_session_calls.execute(self.id, body, False)).json())
         except KeyboardInterrupt:
             self.interrupt()
             raise
@@ -203,7 +220,7 @@ class Sandbox:
                 data: Any = event.get("data")
                 listener = listeners.get(kind)
                 if kind == "result":
-                    result = Result.from_json(data)
+                    result = self._client._result(data)
                 elif kind == "host_call" and helpers:
                     answers.add(helpers.submit(self._answer, functions, data))
                     answers = {answer for answer in answers if not _is_done(answer)}

@@ -6,7 +6,8 @@ Both kinds of sandbox object (threads, asyncio) send these calls and answer host
 from __future__ import annotations
 
 import inspect
-from typing import Any, Awaitable, Callable, Dict, List, Mapping, NamedTuple, Optional, TypeVar, Union
+import io
+from typing import Any, Awaitable, BinaryIO, Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, TypeVar, Union
 from urllib.parse import quote
 
 from . import _calls
@@ -15,6 +16,11 @@ from ._values import decode, encode
 from ._wire import Call
 
 HostFunction = Callable[..., Any]
+FileData = Union[str, bytes, BinaryIO]
+
+WORK_DIRECTORY = "/sandbox"
+PIECE_BYTES = 16 << 20  # of a file, in one request
+SIGNATURE_MOST, DOC_MOST = 1000, 4000  # characters, of a host function
 Function = TypeVar("Function", bound=HostFunction)  # what a decorator gives back keeps its own type
 
 #: Keys of a session's body, beside limits. ``idle_timeout`` is the session's own here.
@@ -74,7 +80,7 @@ def session_body(language: str, options: Mapping[str, Any], functions: "HostFunc
     """
     body: Dict[str, Any] = {"language": language, **_split(options, SESSION_KEYS)}
     if functions.names():
-        body["host_functions"] = functions.names()
+        body["host_functions"] = functions.described()
     return body
 
 
@@ -82,7 +88,7 @@ def execute_body(code: str, options: Mapping[str, Any], functions: "HostFunction
     """The body of an execution in a session. Callables among the variables become host functions of this execution."""
     body: Dict[str, Any] = {"code": code, **_split(options, frozenset(("labels", "rules")))}
     if functions.names():
-        body["host_functions"] = functions.names()
+        body["host_functions"] = functions.described()
     if variables:
         body["globals"] = {name: encode(value) for name, value in variables.items()}
     return body
@@ -123,28 +129,112 @@ def delete(session_id: str) -> Call:
     return Call("DELETE", path_of(session_id))
 
 
-def write_file(session_id: str, path: str, data: Union[str, bytes]) -> Call:
-    """Writes a file of the work directory."""
-    content = data.encode("utf-8") if isinstance(data, str) else bytes(data)
-    return Call("PUT", path_of(session_id, "files", path), content, content_type="application/octet-stream")
+def work_path(path: str, is_directory: bool = False) -> str:
+    """A path of the work directory, relative to it.
+
+    >>> work_path("/sandbox/data/in.txt"), work_path("data/", True), work_path(".", True)
+    ('data/in.txt', 'data', '')
+    >>> work_path("/tmp/q.txt")
+    Traceback (most recent call last):
+    ...
+    ValueError: '/tmp/q.txt' is not in the session's work directory /sandbox; give a path below it, or let code in the session copy the file there
+    >>> work_path("data/")
+    Traceback (most recent call last):
+    ...
+    ValueError: 'data/' names a directory; add the name of a file
+    """
+    below = path
+    if path == WORK_DIRECTORY or path.startswith(WORK_DIRECTORY + "/"):
+        below = path[len(WORK_DIRECTORY) + 1:]
+    if below.startswith("/") or ".." in below.split("/"):
+        raise ValueError("%r is not in the session's work directory %s; give a path below it, or let code in the session copy the file there"
+                         % (path, WORK_DIRECTORY))
+    below = "/".join(part for part in below.split("/") if part != ".") if below != "." else ""
+    if is_directory:
+        return below.strip("/")
+    if not below or below.endswith("/"):
+        raise ValueError("%r names a directory; add the name of a file" % path)
+    return below
+
+
+def _pieces(data: FileData) -> Iterator[bytes]:
+    """The contents of a file; one piece, maybe empty, at least."""
+    source = io.BytesIO(data.encode("utf-8") if isinstance(data, str) else bytes(data)) if isinstance(data, (str, bytes, bytearray, memoryview)) else data
+    piece = source.read(PIECE_BYTES)
+    while True:
+        if isinstance(piece, str):
+            raise TypeError("the file was opened as text; open it with mode 'rb'")
+        yield piece
+        piece = source.read(PIECE_BYTES)
+        if not piece:
+            return
+
+
+def write_file(session_id: str, path: str, data: FileData) -> Iterator[Call]:
+    """Writes a file of the work directory, by as many calls as its size needs."""
+    target, offset = path_of(session_id, "files", work_path(path)), 0
+    for piece in _pieces(data):
+        headers = {"Content-Range": "bytes %d-%d/*" % (offset, offset + len(piece) - 1)} if offset else {}
+        yield Call("PUT", target, piece, content_type="application/octet-stream", headers=headers)
+        offset += len(piece)
+
+
+def read_file(session_id: str, path: str, offset: int = 0, size: Optional[int] = None) -> Call:
+    """Reads a file of the work directory, or a part of it."""
+    headers = {} if offset == 0 and size is None else {"Range": "bytes=%d-%s" % (offset, "" if size is None else offset + size - 1)}
+    return Call("GET", path_of(session_id, "files", work_path(path)), accept="*/*", headers=headers, idempotent=True)
+
+
+def size_after(headers: Mapping[str, str], body: bytes) -> int:
+    """The size of the file that a part was read of."""
+    return int(headers["content-range"].rpartition("/")[2]) if "content-range" in headers else len(body)
 
 
 def remove_file(session_id: str, path: str) -> Call:
     """Removes a file of the work directory."""
-    return Call("DELETE", path_of(session_id, "files", path))
+    return Call("DELETE", path_of(session_id, "files", work_path(path.rstrip("/") or path)))
 
 
-def files_in(answer_json: Mapping[str, Any], path: str) -> List[FileInfo]:
+def files_in(answer_json: Mapping[str, Any], base: str) -> List[FileInfo]:
     """The files below a directory, sorted."""
     files = sorted(FileInfo.from_json(raw) for raw in answer_json.get("files") or [])
-    base = path.strip("/")
-    return files if base in ("", ".") else [file for file in files if file.path.startswith(base + "/")]
+    return [file for file in files if file.path.startswith(base + "/")] if base else files
 
 
 def error_body(error: BaseException) -> Dict[str, Any]:
     """An exception as the sandbox gets it. The text of a KeyError is the repr of its key, so the key itself is sent."""
     is_key = isinstance(error, KeyError) and len(error.args) == 1 and isinstance(error.args[0], str)
     return {"error": {"type": type(error).__name__, "message": error.args[0] if is_key else str(error)}}
+
+
+def _description(function: HostFunction) -> Dict[str, str]:
+    found = {}
+    try:
+        signature = inspect.signature(function)
+        plain = [parameter.replace(annotation=_shown(parameter.annotation)) for parameter in signature.parameters.values()]
+        text = str(signature.replace(parameters=plain, return_annotation=_shown(signature.return_annotation)))
+        if len(text) <= SIGNATURE_MOST:
+            found["signature"] = text
+    except (TypeError, ValueError):
+        pass  # a built-in that does not tell
+    doc = inspect.getdoc(function) if inspect.isroutine(function) else None
+    if doc:
+        found["doc"] = doc[:DOC_MOST]
+    return found
+
+
+class _Shown:
+    """An annotation that is shown without quotes also where it is text."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def __repr__(self) -> str:
+        return self._text
+
+
+def _shown(annotation: Any) -> Any:
+    return _Shown(annotation) if isinstance(annotation, str) else annotation
 
 
 class HostFunctions:
@@ -168,6 +258,16 @@ class HostFunctions:
     def names(self) -> List[str]:
         """The names, sorted."""
         return sorted(self._functions)
+
+    def described(self) -> List[Dict[str, str]]:
+        """Name, signature and docstring of each, as code in the session sees them by ``help``.
+
+        >>> def price(name: str, count: int = 1) -> float:
+        ...     "What it costs."
+        >>> HostFunctions({"price": price}).described()
+        [{'name': 'price', 'signature': '(name: str, count: int = 1) -> float', 'doc': 'What it costs.'}]
+        """
+        return [{"name": name, **_description(self._functions[name])} for name in self.names()]
 
     def joined(self, others: Optional[Mapping[str, HostFunction]]) -> "HostFunctions":
         """These and others."""
