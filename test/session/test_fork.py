@@ -422,7 +422,7 @@ def test_resets_race_with_forks(session, served, web):
     for n in range(24):
         waiting = Asking(lambda: ask_fork(session, 2))
         if n % 2:
-            session.busy()
+            wait_until(lambda: session.show()["state"] == "busy" or not waiting.is_alive(), 20, "the fork neither begins nor ends")
         assert web.post(f"{session.path}/reset").status == 200
         answer = waiting.result()
         if answer.status == 201:
