@@ -35,7 +35,10 @@ def busy():
 BODY
 """,
     "cpp": """
-#include <bits/stdc++.h>
+#include <cstdio>
+#include <cstring>
+#include <ctime>
+#include <iostream>
 #include <unistd.h>
 long a, b; volatile long sink;
 void busy() { while (clock() < RIGHT_CPU * CLOCKS_PER_SEC) for (int i = 0; i < 100000; i++) sink += i; }
