@@ -245,12 +245,17 @@ static bool is_within_limits(const struct server *s, struct conn *c, struct erro
 
 bool server_make_room(struct server *s, struct conn *c, struct error *err)
 {
-	const struct caller *own = c->place.caller;
-	const bool many = connections_of(c) > s->config.callers->rules[SLOT_CONNECTIONS].own_max;
+	const struct callers *cs = s->config.callers;
+	const struct slot_rule *rule = &cs->rules[SLOT_CONNECTIONS];
+	const bool many = connections_of(c) > rule->own_max;
 
-	return is_within_limits(s, c, err) ||
-	       (evict_one(s, many ? own : NULL, ms_ago(EVICT_FOR_REQUEST_MS)) &&
-		is_within_limits(s, c, err));
+	if (is_within_limits(s, c, err))
+		return true;
+	/* One connection less would not be enough. */
+	if (!many && cs->all[SLOT_CONNECTIONS].used > rule->max + 1)
+		return false;
+	return evict_one(s, many ? c->place.caller : NULL, ms_ago(EVICT_FOR_REQUEST_MS)) &&
+	       is_within_limits(s, c, err);
 }
 
 static void refuse_connection(struct server *s, int fd)
