@@ -385,13 +385,15 @@ static int read_error(struct analysis_work *w, const struct error_input *in)
 	return w->family ? read_words(w) : 0;
 }
 
-json_t *analysis_error(const struct error_input *in)
+json_t *analysis_error(const struct error_input *in, char **suggestion)
 {
 	_cleanup_(work_done) struct analysis_work w = { 0 };
 	struct span type, message;
+	struct advice_input about;
 
 	if (read_error(&w, in) < 0)
 		return NULL;
+	about = (struct advice_input){ w.family, &w.finding, &w.source, NULL };
 	type = exception_of(&w);
 	message = message_of(&w);
 	/* Words that may be the program's own, without a type or a place, are no recognised error. */
@@ -399,6 +401,9 @@ json_t *analysis_error(const struct error_input *in)
 		return NULL;
 	if (type.len == 0)
 		type = span_of(w.view.compiling ? "compile_error" : "execution_failure");
+	if (suggestion && advice_find(&about, &w.advice) == 0 && w.advice.category &&
+	    w.advice.text.len > 0)
+		*suggestion = strdup(w.advice.text.data);
 	return json_pack("{s:o, s:o, s:o, s:o}", "type", utf8_to_json(type.data, type.len, NULL),
 			 "message", utf8_to_json(message.data, message.len, NULL), "file",
 			 text_or_null(span_of(w.path)), "line",

@@ -28,8 +28,9 @@ struct error_input {
 /*
  * result.error: {"type", "message", "file", "line"} of the error that ended a program or its compiler, as in
  * analysis_make(). If the language names no type, the analysis's error_type. NULL: unknown, or no memory.
+ * suggestion, unless NULL, gets what to do about the error where a row of the language knows it; the caller frees it.
  */
-json_t *analysis_error(const struct error_input *in);
+json_t *analysis_error(const struct error_input *in, char **suggestion);
 
 /* What its last output says about a program that failed by itself, and its exit code does not. */
 enum words_meaning {

@@ -44,6 +44,8 @@ static const struct advice advice[] = {
 	  "Line {line} sends on a channel that was closed: close it in the sender, last.", NULL },
 	{ "panic", "close of %1 channel", "concurrency", "Line {line} closes a {1} channel.",
 	  NULL },
+	{ "panic", "%sconnect: connection refused%s", "network", ADVICE_NO_LISTENER, NULL },
+	{ "panic", "%sdial %s", "network", ADVICE_NO_NETWORK, NULL },
 	{ "panic", "%1", "exception", "The program gave up on line {line}: {1}.", NULL },
 	{ "fatal error", "all goroutines are asleep - deadlock!", "concurrency",
 	  "All goroutines wait: no goroutine will serve the channel or lock of line {line}.",

@@ -69,6 +69,8 @@ static const struct advice advice[] = {
 	  "Move the declaration of `{1}` above line {line}.", NULL },
 	{ "ReferenceError", "require is not defined%s", "import",
 	  "This is an ES module: write `import` instead of `require`.", NULL },
+	{ "ReferenceError", "print is not defined", "name",
+	  "JavaScript prints with `console.log(…)`.", NULL },
 	{ "ReferenceError", "%1 is not defined", "name",
 	  "Declare or import `{1}` before line {line} uses it.",
 	  "`{1}` is not defined: did you mean `{near}`?" },

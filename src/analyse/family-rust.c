@@ -113,7 +113,7 @@ static const struct advice advice[] = {
 	{ "E0061", NULL, "type", "Line {line} gives the wrong number of arguments.", NULL },
 	{ "E0106", NULL, "ownership", "Name a lifetime on line {line}, such as `&'a`.", NULL },
 	{ "E0505", "%1", "ownership", "End the borrow first: {1}.", NULL },
-	{ "E0601", NULL, "link", "The program has no `main` function: add one.", NULL },
+	{ "E0601", NULL, "link", "A Rust program begins with `fn main() { … }`: add it.", NULL },
 	{ NULL, "expected %1, found %2", "syntax", "Write {1} before {2} (line {line}).", NULL },
 	{ NULL, "expected one of %1, found %2", "syntax", "Write {1} before {2} (line {line}).",
 	  NULL },

@@ -21,6 +21,10 @@ const struct advice advice_common[] = {
 	  "Close files that are done with, or raise `--open-files`.", NULL },
 	{ NULL, "%sName or service not known%s", "network", ADVICE_NO_NETWORK, NULL },
 	{ NULL, "%sTemporary failure in name resolution%s", "network", ADVICE_NO_NETWORK, NULL },
+	/* curl and git; wget; Go */
+	{ NULL, "%sCould not resolve host%s", "network", ADVICE_NO_NETWORK, NULL },
+	{ NULL, "%sunable to resolve host address%s", "network", ADVICE_NO_NETWORK, NULL },
+	{ NULL, "%sdial tcp: lookup %s", "network", ADVICE_NO_NETWORK, NULL },
 	{ NULL, "%sNetwork is unreachable%s", "network", ADVICE_NO_NETWORK, NULL },
 	{ NULL, "%sConnection refused%s", "network", ADVICE_NO_LISTENER, NULL },
 	{ NULL, "%1: No such file or directory", "io", "There is no `{1}` in the sandbox: {send}.",

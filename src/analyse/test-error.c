@@ -11,7 +11,7 @@
 
 static void expect_of(const struct error_input *in, const char *want)
 {
-	json_t *got = analysis_error(in);
+	json_t *got = analysis_error(in, NULL);
 	_cleanup_free_ char *dump = got ? json_dumps(got, JSON_COMPACT) : NULL;
 
 	if (want)

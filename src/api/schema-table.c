@@ -382,6 +382,7 @@ static const struct schema_field result[] = {
 	{ "points", "Points",
 	  "sum over the groups and the tests without one; absent if none has any" },
 	{ "error", "Failure?", "the error that ended the program, where it is recognised" },
+	{ "suggestion", "string", "what to do about the error; absent where it is not known" },
 	{ "history", "boolean", "false: nothing of the execution is stored; absent otherwise" },
 	{ "warnings", "[string]",
 	  "what the caller would not expect: a module to preload that does not exist, the loss of "
@@ -518,7 +519,8 @@ static const struct schema shapes[] = {
 	{ "SkippedEntry", "An entry that was not kept.", skipped, "*" },
 	{ "Isolation", "Isolation layers that held the program.", isolation, "*" },
 	{ "Result", "Result of an execution.", result,
-	  "*-tests groups points value_type value_repr value_truncated value_bytes outputs "
+	  "*-tests groups points suggestion value_type value_repr value_truncated "
+	  "value_bytes outputs "
 	  "denials_omitted network network_omitted "
 	  "host_calls session history warnings changes "
 	  "changes_omitted skipped applied apply_error" },

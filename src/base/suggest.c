@@ -2,16 +2,18 @@
 /*
  * Optimal string alignment distance (insert, delete, replace, swap of neighbours), computed over three rows. A
  * candidate counts if its distance is at most a third of the word's length (for short words 1) and less than the
- * length.
+ * length. A candidate that the word begins, by three letters at least, counts as the farthest of these: "mem" means "memory".
  */
 #include "base/suggest.h"
 
 #include <ctype.h>
+#include <stdbool.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/macro.h"
 
-enum { WORD_MAX = 40 };
+enum { WORD_MAX = 40, BEGINNING_MIN = 3 };
 
 static size_t min3(size_t a, size_t b, size_t c)
 {
@@ -50,8 +52,12 @@ static size_t word_distance(const char *a, const char *b)
 void suggest_offer(struct suggestion *s, const char *word, const char *candidate)
 {
 	size_t limit = MAX(strlen(word) / 3, (size_t)1);
-	size_t distance = word_distance(word, candidate);
+	size_t distance = word_distance(word, candidate), n = strlen(word);
+	bool begins = n - strspn(word, "-") >= BEGINNING_MIN &&
+		      strncasecmp(word, candidate, n) == 0;
 
+	if (begins && distance > limit)
+		distance = limit;
 	/* For a word of one letter every other letter would count. */
 	if (distance > limit || distance >= strlen(word))
 		return;

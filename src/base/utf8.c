@@ -5,6 +5,8 @@
  */
 #include "base/utf8.h"
 
+#include <string.h>
+
 struct lead {
 	unsigned char from, to;	 /* lead bytes */
 	unsigned char follow;	 /* bytes after it */
@@ -73,6 +75,14 @@ bool utf8_is_hidden(uint32_t c)
 		if (c >= ranges[i].first && c <= ranges[i].last)
 			return true;
 	return false;
+}
+
+size_t utf8_mark(const char *data, size_t len)
+{
+	static const char mark[] = "\xef\xbb\xbf";
+	size_t n = sizeof(mark) - 1;
+
+	return len >= n && memcmp(data, mark, n) == 0 ? n : 0;
 }
 
 bool utf8_is_valid(const char *data, size_t len)

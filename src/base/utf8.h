@@ -14,6 +14,8 @@ size_t utf8_decode(const char *data, size_t len, uint32_t *ret);
  * them, because words and emoji need them.
  */
 bool utf8_is_hidden(uint32_t c);
+/* Bytes of the byte order mark that the text begins with: 3, or 0. */
+size_t utf8_mark(const char *data, size_t len);
 bool utf8_is_valid(const char *data, size_t len);
 /* Appends the bytes; each maximal invalid part becomes one U+FFFD. */
 int utf8_replace(const char *data, size_t len, struct buf *out) _must_check_;

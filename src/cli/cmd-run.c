@@ -230,7 +230,10 @@ static int finish_command(const struct run_options *o, const struct run_outcome 
 	if (out->broken == EPIPE)
 		return EXIT_SIGNAL + SIGPIPE;
 	if (out->broken) {
-		say("cannot write what the program printed: %s", strerror(out->broken));
+		/* EBADF: this process was started with the stream closed. */
+		say("cannot write what the program printed: %s",
+		    out->broken == EBADF ? "standard output or standard error is closed"
+					 : strerror(out->broken));
 		return EXIT_OURS;
 	}
 	if (o->json && out->json) {

@@ -198,13 +198,16 @@ const struct command cmd_version = {
 	.main = version_main,
 };
 
-/* If the process is started without standard streams, the first opened files would get their numbers. */
+/*
+ * If the process is started without standard streams, the first opened files would get their numbers. What cannot be written must not
+ * seem written: the place of a closed stream can only be read.
+ */
 static bool fill_standard_streams(void)
 {
 	int fd;
 
 	do
-		fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+		fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	while (fd >= 0 && fd <= STDERR_FILENO);
 	(void)fd_close(fd);
 	return fd >= 0;

@@ -145,6 +145,7 @@ static int apply_flag(const struct option_list *list, struct arguments *args, in
 	const struct option *option;
 	const struct knob *knob;
 	struct flag flag;
+	const char *next;
 	int r;
 
 	flag_split(args->argv[*at], &flag);
@@ -161,6 +162,12 @@ static int apply_flag(const struct option_list *list, struct arguments *args, in
 					 flag.name);
 		return option->apply(data, option, NULL, err);
 	}
+	next = !flag.value && *at + 1 < args->argc ? args->argv[*at + 1] : "";
+	/* No limit is written like an option; any other value may be. */
+	if (knob && next[0] == '-' && find_option(list, next))
+		return error_set(err, ERROR_INPUT, EINVAL,
+				 "option '%s' needs a value, and '%s' is an option", flag.name,
+				 next);
 	r = take_value(&flag, args, at, err);
 	if (r < 0)
 		return r;

@@ -61,9 +61,10 @@ void remote_end(const json_t *result, struct remote_ending *ret)
 	const json_t *last = json_array_get(stages, json_array_size(stages) - 1);
 	struct result_stage stage = { 0 };
 	/*
-	 * The only setup failure that a daemon reports in a result is a missing runtime; it refuses the others.
+	 * Of setup failures, a daemon reports two in a result: a missing runtime, and, after a stage, code that holds no program. It
+	 * refuses the others.
 	 */
-	struct result res = { .refusal = ERROR_RUNTIME,
+	struct result res = { .refusal = last ? ERROR_INPUT : ERROR_RUNTIME,
 			      .stages = &stage,
 			      .n_stages = last != NULL,
 			      .warnings = json_object_get(result, "warnings") };

@@ -5,6 +5,7 @@
  */
 #include "cli/cmd-run.h"
 
+#include <dirent.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -23,6 +24,33 @@ bool run_is_directory(const struct run_options *o)
 	       S_ISDIR(st.st_mode);
 }
 
+static int no_program(const char *dir, struct error *err)
+{
+	return error_set(err, ERROR_INPUT, ENOENT,
+			 "'%.200s' has no main.*, __main__.py, index.js or Makefile, and no "
+			 "go.mod, Cargo.toml or package.json that leads to a program; name "
+			 "its program with --entry",
+			 dir);
+}
+
+/* Whether the directory itself holds a name that may lead to a program. */
+static bool may_have_program(const char *dir)
+{
+	static const char *const starts[] = { "main.",	    "Main.java",   "__main__.py", "index.",
+					      "Makefile",   "makefile",	   "GNUmakefile", "go.mod",
+					      "Cargo.toml", "package.json" };
+	DIR *open_dir = opendir(dir);
+	const struct dirent *entry;
+	bool found = !open_dir;
+
+	while (open_dir && !found && (entry = readdir(open_dir)))
+		for (size_t i = 0; i < ARRAY_SIZE(starts); i++)
+			found = found || strncmp(entry->d_name, starts[i], strlen(starts[i])) == 0;
+	if (open_dir)
+		(void)closedir(open_dir);
+	return found;
+}
+
 /* Puts the name of the program, or the stages of a Makefile, into the request. */
 static int find_entry(json_t *request, json_t *files, const struct run_source *from,
 		      struct error *err)
@@ -35,12 +63,7 @@ static int find_entry(json_t *request, json_t *files, const struct run_source *f
 	if (!entry && run_has_makefile(files))
 		return run_add_make(request, files, err);
 	if (!entry)
-		return error_set(
-			err, ERROR_INPUT, ENOENT,
-			"'%.200s' has no main.*, __main__.py, index.js or Makefile, and no "
-			"go.mod, Cargo.toml or package.json that leads to a program; name "
-			"its program with --entry",
-			from->path);
+		return no_program(from->path, err);
 	return run_put(request, "entry", json_string(entry), err);
 }
 
@@ -128,8 +151,13 @@ int run_add_directory(json_t *request, struct run_options *o, struct atoll *atol
 		r = split_file(request, o, dir, sizeof(dir), err);
 		from.path = dir;
 	}
-	if (r == 0)
+	if (r == 0) {
 		r = gather_files(request, o, from.path, err);
+		/* Of a directory that is no program, that is said, and not which of its files cannot be taken. */
+		if (r < 0 && !json_object_get(request, "entry") &&
+		    !json_object_get(request, "stages") && !may_have_program(from.path))
+			return no_program(from.path, err);
+	}
 	if (r < 0)
 		return r;
 	files = json_object_get(request, "files");

@@ -249,8 +249,10 @@ static int compile_failed(struct run *run, const struct result_stage *stage,
 		res->verdict.status = STATUS_SETUP_ERROR;
 		res->verdict.exit_code = 1;
 		res->verdict.cause.kind = CAUSE_SETUP;
-		(void)snprintf(res->verdict.cause.detail, sizeof(res->verdict.cause.detail),
-			       "the compiler ended well but left no program behind");
+		(void)snprintf(
+			res->verdict.cause.detail, sizeof(res->verdict.cause.detail),
+			"the code compiles, but holds no program; define where it begins, such as "
+			"a class or function `main`");
 	}
 	show_compiler_output(run, OUTPUT_STDOUT, &res->out);
 	show_compiler_output(run, OUTPUT_STDERR, &res->err);

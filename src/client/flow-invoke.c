@@ -107,7 +107,7 @@ static json_t *trace_error(const struct run *run, const char *trace)
 					.words = trace,
 					.words_len = strlen(trace) };
 
-	return analysis_error(&in);
+	return analysis_error(&in, NULL);
 }
 
 /* The tool's own exception, with the place in the caller's code if its traceback has one. */

@@ -215,11 +215,11 @@ static struct error_input error_input(const struct run *run, const char *stage,
 }
 
 json_t *flow_error_in(const struct run *run, const char *stage, const struct verdict *v,
-		      struct span words)
+		      struct span words, char **suggestion)
 {
 	const struct error_input in = error_input(run, stage, v, words);
 
-	return failed_by_itself(v) ? analysis_error(&in) : NULL;
+	return failed_by_itself(v) ? analysis_error(&in, suggestion) : NULL;
 }
 
 void flow_hear(struct run *run, struct span words, struct result_test *test)
@@ -256,7 +256,9 @@ void flow_find_error(struct run *run, const char *stage)
 	if (s->len == 0 && ((stage && strncmp(stage, "compile", strlen("compile")) == 0) ||
 			    run->request->merge_stderr))
 		s = &res->out;
-	res->error = flow_error_in(run, stage, &res->verdict, (struct span){ s->text, s->len });
+	/* After a limit, its cause says what to do. */
+	res->error = flow_error_in(run, stage, &res->verdict, (struct span){ s->text, s->len },
+				   res->verdict.status == STATUS_ERROR ? &res->suggestion : NULL);
 }
 
 static int fill_result(struct run *run, const struct sandbox_spec *in, const struct job_outcome *o)

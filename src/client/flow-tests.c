@@ -391,7 +391,7 @@ static int judge_test(struct lane *l, const struct sandbox_spec *in, struct job_
 	}
 	if (l->request.merge_stderr && !talk)
 		said = printed;
-	ret->error = flow_error_in(&l->run, NULL, &ret->run, said);
+	ret->error = flow_error_in(&l->run, NULL, &ret->run, said, NULL);
 	flow_hear(&l->run, said, ret);
 	if (ret->verdict == TEST_PASSED && !ret->scored)
 		ret->earned = MAX(ret->worth, 0.0);

@@ -325,9 +325,10 @@ void flow_invoke_answer(struct run *run, const char *text, size_t len);
  * the program itself).
  */
 void flow_find_error(struct run *run, const char *stage);
-/* The error that these words tell, if the verdict says that a program failed by itself; NULL: none is recognised. */
+/* The error that these words tell, if the verdict says that a program failed by itself; NULL: none is recognised.
+ * suggestion: as of analysis_error(). */
 json_t *flow_error_in(const struct run *run, const char *stage, const struct verdict *v,
-		      struct span words);
+		      struct span words, char **suggestion);
 /*
  * What the last words of a program add to the verdict of a test that it failed: Python and Node refused its text, or its runtime got no
  * more memory. Both end as any other error does.

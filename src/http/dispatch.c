@@ -142,12 +142,32 @@ static struct problem judge_caller(struct request_ctx *ctx)
 	return v;
 }
 
+/* Whether the path is a route's but for a slash at its end. */
+static bool has_one_slash_more(const struct request_ctx *ctx)
+{
+	struct uri shorter = ctx->uri;
+	struct route_match m = { 0 };
+	bool known;
+
+	if (shorter.n_segments < 2 || *shorter.segments[shorter.n_segments - 1])
+		return false;
+	shorter.n_segments--;
+	known = router_match(&ctx->server->config.router, HTTP_GET, &shorter, &m) == 0 &&
+		m.path_known;
+	route_match_done(&m);
+	return known;
+}
+
 static struct problem judge_route(struct request_ctx *ctx, struct error *err)
 {
 	const struct server_config *config = &ctx->server->config;
 	const struct route_match *m = &ctx->match;
 	char allow[ROUTER_ALLOW];
 
+	if (!m->path_known && has_one_slash_more(ctx))
+		return PROBLEM(404, "not_found",
+			       "There is nothing at this path, but there is without the slash at "
+			       "its end.");
 	if (!m->path_known)
 		return PROBLEM(404, "not_found",
 			       "There is nothing at this path; POST /v1/execute runs a program, "

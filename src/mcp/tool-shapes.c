@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See tool-shapes.h. The help of a field is read by a model that has to fill it in. */
+/*
+ * See tool-shapes.h. The help of an argument is read by a model that has to fill it in, and each list of tools costs every conversation
+ * its length: help says only what the key does not. The help of an answer is for the reader of this file; models get the answer itself.
+ */
 #include "mcp/tool-shapes.h"
 
-#define STATUS	   "success|error|timeout|limit|cancelled|denied|setup_error|interrupted|internal_error"
-#define SESSION_ID "the id that create_session or fork_session gave"
+#define STATUS "success|error|timeout|limit|cancelled|denied|setup_error|interrupted|internal_error"
 
 /* --- arguments --- */
 
@@ -11,16 +13,15 @@
 static const struct schema_field execute_arguments[] = {
 	{ "language", "string", NULL }, /* its help names the languages of this host */
 	{ "code", "string", "the whole program" },
-	{ "stdin", "string", "standard input of the program" },
-	{ "timeout", "integer", "seconds the program may run; default 30, clamped to 1 to 300" },
+	{ "stdin", "string", NULL },
+	{ "timeout", "integer", "seconds; default 30, clamped to 1 to 300" },
 	{ "session_id", "string",
-	  "any name (letters, digits, _ and -, at most 64): calls with the same name share "
-	  "variables, imports and files; for python, javascript, ruby and bash" },
-	{ "files", "{any}",
-	  "files to put beside the program: {\"data/in.csv\": \"a,b\\n1,2\"}, or "
-	  "{\"logo.png\": {\"base64\": \"…\"}}" },
-	{ "args", "[string]", "command line arguments; not in a session" },
-	{ "env", "{string}", "environment variables" },
+	  "any name (letters, digits, _ and -): calls with the same name share variables and "
+	  "files; for python, javascript, ruby and bash" },
+	{ "files", "object",
+	  "{\"data/in.csv\": \"a,b\\n1,2\", \"logo.png\": {\"base64\": \"…\"}}" },
+	{ "args", "[string]", NULL },
+	{ "env", "{string}", NULL },
 	{ 0 },
 };
 
@@ -28,112 +29,107 @@ static const struct schema_field no_arguments[] = { { 0 } };
 
 static const struct schema_field create_arguments[] = {
 	{ "language", "string", "python (default), javascript, ruby or bash" },
-	{ "name", "string", "a name of your own for it" },
-	{ "files", "{any}",
-	  "files of its work directory: path: text, or path: {\"base64\": \"…\"}" },
-	{ "env", "{string}", "environment variables" },
-	{ "limits", "Limits", "memory, pids and disk of the session; timeout of each run" },
-	{ "idle_timeout", "number 1..86400", "seconds without use until it ends; default 600" },
-	{ "policy", "string", "a policy that explain_policy names" },
-	{ "preload", "[string]", "Python modules to load at once, such as numpy or pandas" },
+	{ "name", "string", NULL },
+	{ "files", "object", "path: text, or path: {\"base64\": \"…\"}" },
+	{ "env", "{string}", NULL },
+	{ "limits", "Limits", "such as {\"memory\": \"2g\"}; timeout is that of each run" },
+	{ "idle_timeout", "number 1..86400", "seconds; default 600" },
+	{ "policy", "string", NULL },
+	{ "preload", "[string]", "Python modules, such as numpy" },
 	{ 0 },
 };
 
 static const struct schema_field run_arguments[] = {
-	{ "session_id", "string", SESSION_ID },
-	{ "code", "string",
-	  "code to run; the value of a last expression comes back, top-level await works" },
-	{ "timeout", "number 1..86400", "seconds this code may run" },
-	{ "limits", "RunLimits", "other limits of this run" },
-	{ "globals", "{any}", "variables to set before the code runs, as JSON" },
+	{ "session_id", "string", NULL },
+	{ "code", "string", "code to run; the value of a last expression comes back" },
+	{ "timeout", "number 1..86400", "seconds" },
+	{ "limits", "RunLimits", NULL },
+	{ "globals", "object", "variables to set before, as JSON" },
 	{ 0 },
 };
 
 static const struct schema_field run_limits[] = {
-	{ "cpu_time", "any", "seconds of processor time" },
-	{ "output_total", "any", "bytes that are kept of each stream, such as \"64m\"" },
+	{ "cpu_time", "any", NULL },
+	{ "output_total", "any", "bytes kept of each stream, such as \"64m\"" },
 	{ 0 },
 };
 
 static const struct schema_field fork_arguments[] = {
-	{ "session_id", "string", SESSION_ID },
-	{ "count", "integer 1..32", "how many copies; default 1" },
+	{ "session_id", "string", NULL },
+	{ "count", "integer 1..32", "default 1" },
 	{ 0 },
 };
 
 static const struct schema_field session_arguments[] = {
-	{ "session_id", "string", SESSION_ID },
+	{ "session_id", "string", NULL },
 	{ 0 },
 };
 
 static const struct schema_field write_arguments[] = {
-	{ "session_id", "string", SESSION_ID },
-	{ "path", "string", "path in the work directory, such as src/app.py; folders are made" },
-	{ "content", "string", "the text of the file; give this or base64" },
-	{ "base64", "string", "the bytes of the file" },
+	{ "session_id", "string", NULL },
+	{ "path", "string", "such as src/app.py; folders are made" },
+	{ "content", "string", "text" },
+	{ "base64", "string", NULL },
 	{ 0 },
 };
 
 #define PAGE_FIELDS                                                                                \
-	{ "start_line", "integer", "first line of the page; negative: counted from the end" },     \
-		{ "max_lines", "integer 1..2000", "at most so many lines; default 200" },          \
-		{ "grep", "string",                                                                \
-		  "only lines that this regular expression (PCRE) matches, with their numbers" },  \
-		{ "ignore_case", "boolean", "for grep" },                                          \
+	{ "start_line", "integer", "negative: from the end" },                                     \
+		{ "max_lines", "integer 1..2000", "default 200" },                                 \
+		{ "grep", "string", "only lines that this PCRE matches" },                         \
+		{ "ignore_case", "boolean", NULL },                                                \
 	{                                                                                          \
-		"context", "integer 0..10", "lines around each match of grep"                      \
+		"context", "integer 0..10", "lines around each match"                              \
 	}
 
 static const struct schema_field read_arguments[] = {
-	{ "session_id", "string", "read a file of this session; give this or execution_id" },
-	{ "execution_id", "string", "read a file that this execution wrote" },
-	{ "path", "string", "path as list_files shows it" },
+	{ "session_id", "string", "this or execution_id" },
+	{ "execution_id", "string", NULL },
+	{ "path", "string", NULL },
 	PAGE_FIELDS,
 	{ 0 },
 };
 
 static const struct schema_field list_arguments[] = {
-	{ "session_id", "string", "list the files of this session; give this or execution_id" },
-	{ "execution_id", "string", "list the files that this execution wrote" },
-	{ "after", "string", "go on behind this path: next of the page before" },
+	{ "session_id", "string", "this or execution_id" },
+	{ "execution_id", "string", NULL },
+	{ "after", "string", "next of the page before" },
 	{ 0 },
 };
 
 static const struct schema_field get_arguments[] = {
-	{ "execution_id", "string", "ex_…, as every run and search_history give it" },
+	{ "execution_id", "string", NULL },
 	{ 0 },
 };
 
 static const struct schema_field output_arguments[] = {
-	{ "execution_id", "string", "ex_…, also of one that still runs" },
+	{ "execution_id", "string", "also of one that still runs" },
 	{ "stream", "stdout|stderr", "default stdout" },
 	PAGE_FIELDS,
 	{ "offset", "integer",
-	  "read bytes from here instead of lines (negative: counted from the end): for lines of "
-	  "many kilobytes" },
+	  "read bytes from here, for very long lines; negative: from the end" },
 	{ 0 },
 };
 
 static const struct schema_field search_arguments[] = {
-	{ "text", "string", "words that occur in the code or the output" },
-	{ "status", "queued|running|" STATUS, "only executions with this status" },
-	{ "language", "string", "only executions of this language" },
-	{ "label", "string", "only executions with this label: NAME=VALUE" },
-	{ "since", "string", "not before this time, such as 2026-11-15T10:00:00Z" },
-	{ "until", "string", "not after this time" },
-	{ "limit", "integer 1..20", "at most so many; default 10" },
-	{ "cursor", "string", "the next page: next of the page before" },
+	{ "text", "string", "words in the code or the output" },
+	{ "status", "queued|running|" STATUS, NULL },
+	{ "language", "string", NULL },
+	{ "label", "string", "NAME=VALUE" },
+	{ "since", "string", "such as 2026-11-15T10:00:00Z" },
+	{ "until", "string", NULL },
+	{ "limit", "integer 1..20", "default 10" },
+	{ "cursor", "string", "next of the page before" },
 	{ 0 },
 };
 
 static const struct schema_field explain_arguments[] = {
-	{ "policy", "string", "the policy to ask about; default: default" },
+	{ "policy", "string", NULL },
 	{ "language", "string", "default python" },
-	{ "limits", "Limits", "limits you would like to have" },
-	{ "network", "string",
-	  "network access you would like to have, such as allow:example.com:443" },
-	{ "workspace", "string", "name of a persistent directory you would like to use" },
-	{ "preload", "[string]", "modules you would like to have loaded" },
+	{ "limits", "Limits", NULL },
+	{ "network", "string", "such as allow:example.com:443" },
+	{ "workspace", "string", NULL },
+	{ "preload", "[string]", NULL },
 	{ 0 },
 };
 
@@ -357,4 +353,27 @@ const struct schema_book tool_book = {
 json_t *tool_schema(const char *shape)
 {
 	return schema_type(&tool_book, shape);
+}
+
+/* A property without its help and its inner parts; one that may be null has two types. */
+static json_t *type_only(const json_t *property)
+{
+	json_t *one = json_array_get(json_object_get(property, "anyOf"), 0);
+
+	return one ? json_pack("{s:[O, s]}", "type", json_object_get(one, "type"), "null")
+		   : json_pack("{s:O*}", "type", json_object_get(property, "type"));
+}
+
+json_t *tool_answer_types(const char *shape)
+{
+	json_t *made = tool_schema(shape), *properties = json_object_get(made, "properties"),
+	       *property;
+	const char *key;
+
+	json_object_foreach(properties, key, property)
+	{
+		/* A new value for a key that is there: the iteration stays valid. */
+		(void)json_object_set_new(properties, key, type_only(property));
+	}
+	return made;
 }

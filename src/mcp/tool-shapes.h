@@ -10,6 +10,8 @@ extern const struct schema_book tool_book;
 
 /* NULL: no such shape, or no memory. */
 json_t *tool_schema(const char *shape);
+/* The shape of an answer, of whose keys only the types are told. */
+json_t *tool_answer_types(const char *shape);
 /*
  * Begins the work of a tool whose arguments have this shape. Others are refused with a sentence that says what to give: no work begins,
  * and the call is answered.

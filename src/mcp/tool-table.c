@@ -13,46 +13,41 @@
 		return tool_schema(shape);                                                         \
 	}
 
-SHAPE(execute_output, "ExecuteAnswer")
+static json_t *execute_output(const struct mcp_options *app _unused_)
+{
+	return tool_answer_types("ExecuteAnswer");
+}
+
+/* Models read the answers themselves; schemas of all answers would cost each conversation more than the tools. */
+static json_t *any_object(const struct mcp_options *app _unused_)
+{
+	return json_pack("{s:s}", "type", "object");
+}
+
 SHAPE(languages_input, "NoArguments")
-SHAPE(languages_output, "Languages")
 SHAPE(create_input, "CreateArguments")
-SHAPE(create_output, "SessionInfo")
 SHAPE(run_input, "RunArguments")
-SHAPE(run_output, "RunResult")
 SHAPE(fork_input, "ForkArguments")
-SHAPE(fork_output, "SessionInfos")
 SHAPE(reset_input, "SessionArguments")
-SHAPE(reset_output, "SessionInfo")
 SHAPE(close_input, "SessionArguments")
-SHAPE(close_output, "Closed")
 SHAPE(write_input, "WriteArguments")
-SHAPE(write_output, "Written")
 SHAPE(read_input, "ReadArguments")
-SHAPE(read_output, "TextPage")
 SHAPE(list_input, "ListArguments")
-SHAPE(list_output, "FileInfos")
 SHAPE(get_input, "GetArguments")
-SHAPE(get_output, "RunResult")
 SHAPE(output_input, "OutputArguments")
-SHAPE(output_output, "TextPage")
 SHAPE(search_input, "SearchArguments")
-SHAPE(search_output, "Executions")
 SHAPE(explain_input, "ExplainArguments")
-SHAPE(explain_output, "PolicyDecision")
 
 const struct mcp_tool mcp_product_tools[] = {
 	{
 		.name = "execute_code",
 		.title = "Run a program",
-		.description =
-			"Run a whole program once, in a fresh sandbox, and get its output, exit "
-			"code and status. Use it for a single run in any language. Limits, unless "
-			"the operator has set others: 256 MiB of memory, half a processor, 50 "
-			"processes, at most 300 seconds, no network; 100,000 characters of each "
-			"stream (the rest: read_output). Image files that the program saves (PNG, "
-			"JPEG) come back as images. For several steps that build on each other, or "
-			"for more memory, use create_session and run_in_session.",
+		.description = "Run a whole program once, in a fresh sandbox: output, exit code, "
+			       "status. Unless the operator has set others: 256 MiB of memory, "
+			       "half a processor, 50 processes, 300 seconds at most, no network; "
+			       "100,000 characters of each stream (the rest: read_output). Image "
+			       "files that it saves come back as images. For steps that build on "
+			       "each other, or more memory: create_session and run_in_session.",
 		.input_schema = tool_execute_input,
 		.output_schema = execute_output,
 		.call = tool_execute_code,
@@ -61,49 +56,45 @@ const struct mcp_tool mcp_product_tools[] = {
 	{
 		.name = "create_session",
 		.title = "Start a session",
-		.description =
-			"Start a live interpreter (python, javascript, ruby or bash) that keeps "
-			"variables, imports and files between runs, and get its session_id. Use it "
-			"for work in several steps, for data analysis and charts, or when "
-			"execute_code has too little memory. The session_id is valid until "
-			"close_session, or until the session was idle for idle_timeout seconds.",
+		.description = "Start a live interpreter (python, javascript, ruby or bash) that "
+			       "keeps variables, imports and files between runs. Use it for "
+			       "several steps, for data analysis and charts, or when execute_code "
+			       "has too little memory. Its session_id is valid until "
+			       "close_session, or idle_timeout seconds without use.",
 		.input_schema = create_input,
-		.output_schema = create_output,
+		.output_schema = any_object,
 		.call = tool_create_session,
 	},
 	{
 		.name = "run_in_session",
 		.title = "Run code in a session",
 		.description = "Run code in a session: it sees the variables and files of the runs "
-			       "before. Gives a summary of how it ended, what to do about a "
-			       "failure, the line of the error, the value of a last expression, "
-			       "head and tail of the output, and charts (matplotlib) as images. "
-			       "Long output is shortened; read_output reads all of it.",
+			       "before. Gives how it ended, what to do about a failure, the value "
+			       "of a last expression, head and tail of the output (read_output "
+			       "reads all of it), and charts (matplotlib) as images.",
 		.input_schema = run_input,
-		.output_schema = run_output,
+		.output_schema = any_object,
 		.call = tool_run_in_session,
 		.recall = tool_run_recall,
 	},
 	{
 		.name = "fork_session",
 		.title = "Copy a session",
-		.description = "Copy a Python session with all its variables and files, in "
-			       "milliseconds. Use it to try several changes from the same state, "
-			       "or to keep a state to come back to. Gives the session_id of each "
-			       "copy; changes in a copy do not reach the others.",
+		.description = "Copy a Python session with its variables and files, in "
+			       "milliseconds: to try several changes from one state, or to keep a "
+			       "state to come back to. Changes in a copy do not reach the others.",
 		.input_schema = fork_input,
-		.output_schema = fork_output,
+		.output_schema = any_object,
 		.call = tool_fork_session,
 	},
 	{
 		.name = "reset_session",
 		.title = "Begin a session anew",
-		.description =
-			"Give a session a new interpreter: its variables and written files are "
-			"gone, the files it was made with are back. The session_id stays valid.",
+		.description = "Give a session a new interpreter: variables and written files are "
+			       "gone, the files it was made with are back. The session_id stays.",
 		.hints = MCP_DESTRUCTIVE | MCP_IDEMPOTENT,
 		.input_schema = reset_input,
-		.output_schema = reset_output,
+		.output_schema = any_object,
 		.call = tool_reset_session,
 	},
 	{
@@ -113,30 +104,28 @@ const struct mcp_tool mcp_product_tools[] = {
 			       "stay readable.",
 		.hints = MCP_DESTRUCTIVE,
 		.input_schema = close_input,
-		.output_schema = close_output,
+		.output_schema = any_object,
 		.call = tool_close_session,
 	},
 	{
 		.name = "write_file",
 		.title = "Write a file of a session",
-		.description =
-			"Write a file into the work directory of a session (32 MiB at most); an "
-			"old one is replaced. Give content for text, base64 for other bytes.",
+		.description = "Write a file into the work directory of a session (32 MiB at "
+			       "most), or replace it: content for text, base64 for other bytes.",
 		.hints = MCP_DESTRUCTIVE | MCP_IDEMPOTENT,
 		.input_schema = write_input,
-		.output_schema = write_output,
+		.output_schema = any_object,
 		.call = tool_write_file,
 	},
 	{
 		.name = "read_file",
 		.title = "Read a file",
-		.description = "Read a file of a session, or one that an execution wrote: lines "
-			       "with their numbers, a range of them, or those that match grep. "
-			       "About 7 KiB a call; next_line is the start_line of the next page. "
-			       "Images come back as images.",
+		.description = "Read a file of a session, or one that an execution wrote: numbered "
+			       "lines, or those that match grep; about 7 KiB a call, next_line "
+			       "begins the next page. Images come back as images.",
 		.hints = MCP_READ_ONLY,
 		.input_schema = read_input,
-		.output_schema = read_output,
+		.output_schema = any_object,
 		.call = tool_read_file,
 	},
 	{
@@ -146,62 +135,59 @@ const struct mcp_tool mcp_product_tools[] = {
 			       "execution wrote, with sizes.",
 		.hints = MCP_READ_ONLY,
 		.input_schema = list_input,
-		.output_schema = list_output,
+		.output_schema = any_object,
 		.call = tool_list_files,
 	},
 	{
 		.name = "get_execution",
 		.title = "Look up an execution",
-		.description = "What became of an execution: summary, suggestion, error with its "
-			       "lines, head and tail of the output, files. Use it for an "
-			       "execution_id of an earlier run, or of one that still runs.",
+		.description = "What became of an execution, also of one that still runs: summary, "
+			       "suggestion, error, head and tail of the output, files.",
 		.hints = MCP_READ_ONLY,
 		.input_schema = get_input,
-		.output_schema = get_output,
+		.output_schema = any_object,
 		.call = tool_get_execution,
 	},
 	{
 		.name = "read_output",
 		.title = "Read what a program printed",
-		.description = "Read all that a program printed, page by page, also logs of many "
-			       "megabytes: a range of lines (start_line -50 for the last 50), or "
-			       "only lines that match grep, with their numbers and lines around "
-			       "them. About 7 KiB a call.",
+		.description = "Read all that a program printed, page by page: lines (start_line "
+			       "-50: the last 50), or only those that match grep, with their "
+			       "numbers; about 7 KiB a call.",
 		.hints = MCP_READ_ONLY,
 		.input_schema = output_input,
-		.output_schema = output_output,
+		.output_schema = any_object,
 		.call = tool_read_output,
 	},
 	{
 		.name = "search_history",
 		.title = "Search past executions",
-		.description = "Find past executions by words in their code or output, status, "
-			       "language, label or time; newest first, with the beginning of their "
-			       "code. Use it to find an execution_id.",
+		.description = "Find past executions by words in code or output, status, language, "
+			       "label or time; newest first. Gives their execution_id.",
 		.hints = MCP_READ_ONLY,
 		.input_schema = search_input,
-		.output_schema = search_output,
+		.output_schema = any_object,
 		.call = tool_search_history,
 	},
 	{
 		.name = "list_languages",
 		.title = "List languages",
-		.description = "The languages of this host with versions, libraries of Python, and "
-			       "which ones have sessions.",
+		.description = "The languages of this host: versions, libraries of Python, which "
+			       "ones have sessions.",
 		.hints = MCP_READ_ONLY,
 		.input_schema = languages_input,
-		.output_schema = languages_output,
+		.output_schema = any_object,
 		.call = tool_list_languages,
 	},
 	{
 		.name = "explain_policy",
 		.title = "Ask what is allowed",
 		.description = "Whether a run with these limits, this network access or this "
-			       "policy would be allowed, and which rule decides each limit. Runs "
-			       "nothing. Use it before asking for more memory, time or network.",
+			       "policy would be allowed, and by which rule. Runs nothing. Use it "
+			       "before you ask for more memory, time or network.",
 		.hints = MCP_READ_ONLY,
 		.input_schema = explain_input,
-		.output_schema = explain_output,
+		.output_schema = any_object,
 		.call = tool_explain_policy,
 	},
 	{ 0 },

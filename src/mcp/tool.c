@@ -19,10 +19,10 @@ const struct mcp_tool *mcp_tool_find(const struct mcp *m, const char *name)
 static json_t *tool_to_json(const struct mcp *m, const struct mcp_tool *tool)
 {
 	const bool reads = tool->hints & MCP_READ_ONLY;
-	json_t *row = json_pack("{s:s, s:s, s:s, s:o, s:{s:s, s:b, s:b, s:b, s:b}}", "name",
-				tool->name, "title", tool->title, "description", tool->description,
+	json_t *row = json_pack("{s:s, s:s, s:s, s:o, s:{s:b, s:b, s:b, s:b}}", "name", tool->name,
+				"title", tool->title, "description", tool->description,
 				"inputSchema", tool->input_schema(&m->options), "annotations",
-				"title", tool->title, "readOnlyHint", reads, "destructiveHint",
+				"readOnlyHint", reads, "destructiveHint",
 				!!(tool->hints & MCP_DESTRUCTIVE), "idempotentHint",
 				reads || (tool->hints & MCP_IDEMPOTENT), "openWorldHint",
 				!!(tool->hints & MCP_OPEN_WORLD));

@@ -127,8 +127,13 @@ int http_address_parse(const char *text, struct http_address *ret, struct error 
 		r = error_set(err, ERROR_INPUT, EINVAL,
 			      "the daemon's address '%.100s' has no scheme; write http://%.100s",
 			      text, text);
-	else if (*text && !strstr(text, "://"))
+	else if (strchr(text, '/') && !strstr(text, "://"))
 		r = parse_unix(text, &a, err);
+	else if (*text && !strchr(text, '/'))
+		r = error_set(err, ERROR_INPUT, EINVAL,
+			      "'%.100s' is no daemon's address; give http://ADDRESS:PORT or the "
+			      "path of its socket, with a slash: ./%.100s",
+			      text, text);
 	else
 		r = bad_url(text, err);
 	if (r == 0)

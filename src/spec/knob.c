@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/parse.h"
+#include "base/suggest.h"
 #include "spec/read.h"
 
 #define DAY_MS	       (24 * 3600 * MS_PER_SEC)
@@ -424,13 +425,15 @@ int knob_parse_json(const struct knob *k, const json_t *value, int64_t *ret, str
 
 static int refuse_limit_key(const struct reader *at, const char *key)
 {
+	struct suggestion s = { 0 };
+
 	if (strcmp(key, "gpus") == 0)
 		return reader_refuse(at, "GPUs are not available in a sandbox yet; the key is "
 					 "reserved, leave it out");
 	for (size_t i = 0; i < limit_knobs_count; i++)
-		if (words_are_close(limit_knobs[i].key, key))
-			return reader_refuse(at, "there is no such limit; did you mean '%s'?",
-					     limit_knobs[i].key);
+		suggest_offer(&s, key, limit_knobs[i].key);
+	if (s.best)
+		return reader_refuse(at, "there is no such limit; did you mean '%s'?", s.best);
 	return reader_refuse(at, "there is no such limit");
 }
 

@@ -10,10 +10,26 @@
 
 #include "base/address.h"
 #include "base/path.h"
+#include "base/utf8.h"
 #include "spec/knob.h"
 #include "spec/request-read.h"
 
 enum { LANGUAGE_MAX = 64, HOST_PATH_MAX = 4000, LABEL_KEY_MAX = 64, LABEL_VALUE_MAX = 256 };
+
+/*
+ * A program's text. Some runtimes refuse a byte order mark or print it, so it is left out; none reads UTF-16, which begins with one, too.
+ */
+static int read_source(const struct reader *r, struct span *text)
+{
+	size_t mark = text->len > 0 ? utf8_mark(text->data, text->len) : 0;
+
+	if (text->len >= 2 &&
+	    (memcmp(text->data, "\xff\xfe", 2) == 0 || memcmp(text->data, "\xfe\xff", 2) == 0))
+		return reader_refuse(r, "it is text in UTF-16; save it as UTF-8");
+	text->data += mark;
+	text->len -= mark;
+	return 0;
+}
 
 static int read_code(const struct reader *r, const struct key_rule *rule, const json_t *value,
 		     void *object)
@@ -26,7 +42,7 @@ static int read_code(const struct reader *r, const struct key_rule *rule, const 
 	if (req->code.len > rule->max)
 		return reader_refuse(r, "it has %zu bytes, more than the %zu allowed",
 				     req->code.len, rule->max);
-	return 0;
+	return read_source(r, &req->code);
 }
 
 static int read_stdin(const struct reader *r, const struct key_rule *rule _unused_,
@@ -435,7 +451,7 @@ static int check_pairs(const struct reader *r, const json_t *root)
 	return 0;
 }
 
-static int check_entry(const struct reader *r, const struct request *req)
+static int check_entry(const struct reader *r, struct request *req)
 {
 	struct reader at = reader_at(r, "entry");
 
@@ -443,7 +459,7 @@ static int check_entry(const struct reader *r, const struct request *req)
 		return 0;
 	for (size_t i = 0; i < req->n_files; i++)
 		if (strcmp(req->files[i].path, req->entry) == 0)
-			return 0;
+			return read_source(&at, &req->files[i].data);
 	return reader_refuse(&at, "'%s' is not among files", quote_text(req->entry).text);
 }
 

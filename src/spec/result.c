@@ -151,6 +151,7 @@ struct result *result_free(struct result *res)
 	json_decref(res->denials);
 	json_decref(res->session);
 	json_decref(res->error);
+	free(res->suggestion);
 	json_decref(res->labels);
 	json_decref(res->warnings);
 	free(res);
@@ -565,6 +566,8 @@ static void emit_measures(struct emitter *e, const struct result *res)
 	emit_usage(e, res);
 	emit_stages(e, res);
 	member_value(e, "error", res->error);
+	if (res->suggestion)
+		member_word(e, "suggestion", res->suggestion);
 }
 
 static void emit_change(struct emitter *e, const struct change *c)

@@ -168,6 +168,7 @@ struct result {
 	struct result_group *groups;
 	size_t n_groups;
 	json_t *error;	  /* {"type","message","file","line"} or NULL */
+	char *suggestion; /* what to do about the error, or NULL */
 	json_t *warnings; /* texts: what the caller would not expect; NULL: none */
 	struct isolation isolation;
 	json_t *labels; /* or NULL */

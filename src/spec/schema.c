@@ -143,7 +143,7 @@ json_t *schema_make(const struct schema_book *book, const struct schema *schema)
 		return NULL;
 	}
 	/* Some readers of OpenAPI refuse an empty list of required keys. */
-	if (json_array_size(required) == 0 && book->place) {
+	if (json_array_size(required) == 0) {
 		json_decref(required);
 		required = NULL;
 	}
@@ -197,27 +197,22 @@ static json_t *union_make(const struct schema_book *book, const struct schema_un
 }
 
 /*
- * A number, or a text such as "16k" or "5s". The default is stated where the schema stands by itself. In a document for generators
- * it is left out: they take a key with a default for one that is always there, and a policy may have another.
+ * A number, or a text such as "16k" or "5s". No default is stated: generators take a key with a default for one that is always there,
+ * and a policy may have another.
  */
-static json_t *knob_schema(const struct schema_book *book, const struct knob *k)
+static json_t *knob_schema(const struct knob *k)
 {
 	const char *number = k->kind == KNOB_TIME || k->kind == KNOB_CPUS ? "number" : "integer";
 	json_t *forms = json_pack("[{s:s, s:o, s:o}, {s:s}]", "type", number, "minimum",
 				  knob_to_json(k, k->min), "maximum", knob_to_json(k, k->max),
 				  "type", "string");
-	json_t *made = json_pack("{s:o}", "anyOf", forms);
 
-	if (made && k->none_ok &&
+	if (forms && k->none_ok &&
 	    json_array_append_new(forms, json_pack("{s:s}", "type", "null")) < 0) {
-		json_decref(made);
+		json_decref(forms);
 		return NULL;
 	}
-	if (made && json_object_set_new(made, "description", json_string(k->help)) == 0 &&
-	    (book->place || json_object_set_new(made, "default", knob_to_json(k, k->preset)) == 0))
-		return made;
-	json_decref(made);
-	return NULL;
+	return json_pack("{s:o, s:s}", "anyOf", forms, "description", k->help);
 }
 
 static bool is_wanted(const char *const *keys, const char *key)
@@ -227,6 +222,7 @@ static bool is_wanted(const char *const *keys, const char *key)
 	return !keys || *keys;
 }
 
+/* A schema that stands by itself names the limits and no more; a value that is none is refused with its bounds. */
 static json_t *limits_schema(const struct schema_book *book)
 {
 	json_t *properties = json_object();
@@ -235,7 +231,8 @@ static json_t *limits_schema(const struct schema_book *book)
 		const struct knob *k = &limit_knobs[i];
 
 		if (is_wanted(book->limits, k->key) &&
-		    json_object_set_new(properties, k->key, knob_schema(book, k)) < 0) {
+		    json_object_set_new(properties, k->key,
+					book->place ? knob_schema(k) : json_object()) < 0) {
 			json_decref(properties);
 			return NULL;
 		}

@@ -6,6 +6,7 @@
  */
 #include "spec/yaml.h"
 
+#include "base/utf8.h"
 #include <stdbool.h>
 #include <string.h>
 #include <yaml.h>
@@ -426,8 +427,12 @@ bool json_has_few_values(struct span text)
 	return true;
 }
 
-int json_parse(const struct document *doc, json_t **ret, struct error *err)
+int json_parse(const struct document *given, json_t **ret, struct error *err)
 {
+	/* Editors of Windows put a byte order mark before UTF-8. */
+	size_t mark = utf8_mark(given->text, given->len);
+	const struct document plain = { given->name, given->text + mark, given->len - mark },
+			      *doc = &plain;
 	json_error_t problem;
 	json_t *root;
 

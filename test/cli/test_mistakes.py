@@ -29,6 +29,7 @@ FILES = {
     "a.py": "print(1)\n", "notes": "no program\n", "numbers.json": "{\"a\": 1}\n", "broken.json": "[{]\n", "project/one.py": "", "project/two.py": "",
     "tabs.yaml": "queue:\n\tmax: 3\n", "typo.yaml": "# how many may wait\nqueue:\n  maks: 3\n", "group.yaml": "queu:\n  max: 3\n",
     "wrong.yaml": "queue:\n  max: many\n", "limit.yaml": "limits:\n  defaults:\n    memroy: 1g\n", "twice.yaml": "drain: 1s\ndrain: 2s\n",
+    "mem.yaml": "language: python\ncode: print(1)\nlimits:\n  mem: 1g\n", "Empty.java": "\n", "utf16.py": "print(1)\n",
     "lang.yaml": "lang: python\ncode: print(1)\n", "token": TOKEN + "\n", "open-token": TOKEN + "\n", "no-token": "",
 }
 
@@ -40,6 +41,7 @@ def place(atoll, work):
         (work / name).parent.mkdir(exist_ok=True)
         (work / name).write_text(text)
         (work / name).chmod(0o644 if name == "open-token" else 0o600)
+    (work / "utf16.py").write_text(FILES["utf16.py"], encoding="utf-16")
     shutil.copy("/bin/true", work / "program")
     with open(work / "large.py", "wb") as f:
         f.truncate(70 << 20)

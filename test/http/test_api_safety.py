@@ -271,3 +271,13 @@ def test_log_injection(web, served):
     web.execute("python", "print('\\x1b]0;x\\x07')", labels={"a": "x\ny"})
     assert served.daemon.other == [] or SANITIZED
     assert json.dumps(served.daemon.records)
+
+
+def test_json_with_a_byte_order_mark(web):
+    body = b"\xef\xbb\xbf" + json.dumps({"language": "bash", "code": "\ufeffecho hi"}).encode()
+    answer = web.ask("POST", "/v1/execute", body, {"Content-Type": "application/json"})
+    assert answer.status == 200 and answer.json()["stdout"] == "hi\n", answer
+    answer = web.ask("POST", "/v1/sessions/", b"{}", {"Content-Type": "application/json"})
+    assert answer.status == 404 and "without the slash" in answer.json()["detail"], answer
+    answer = web.ask("GET", "/v1/nothing/", None, {})
+    assert answer.status == 404 and "without the slash" not in answer.json()["detail"], answer

@@ -78,6 +78,8 @@ def error_differences(case, answer):
         analysis["exception"] or analysis["line"] or analysis["error_type"] == "compile_error" or case.get("recognised"))
     want = {"type": analysis["exception"] or analysis["error_type"], "message": analysis["message"] or "", "file": analysis["file"],
             "line": analysis["line"]} if known else None
+    if "suggestion" in result and result["suggestion"] != analysis["suggestion"]:
+        yield f"{case['name']}: suggestion is {result['suggestion']}"
     if result["error"] != want and result["status"] != "limit":
         yield f"{case['name']}: error is {result['error']}, not {want}"
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every language of SPEC §1 with the same five programs, cases/<name>/<case>.<extension>.
+"""Every language of languages/ with the same five programs, cases/<name>/<case>.<extension>.
 
 hello, given (arguments, input, variables, files, exit code), error, loop (a timeout), alloc (64 MiB, within and beyond the
 limit). The language is told from the extension, so detection is tested on the way.
@@ -8,6 +8,8 @@ import re
 from pathlib import Path
 
 import pytest
+
+from program import ROOT
 
 PROGRAMS = Path(__file__).parent / "cases"
 quick = pytest.mark.quick
@@ -30,6 +32,7 @@ LANGUAGES = {
     "lua": ("lua", r"/sandbox/error.lua:1: boom", 1),
     "r": ("R", r"Error: boom", 1),
 }
+CASES = ("hello", "given", "error", "loop", "alloc")
 COMPILED = ("typescript", "go", "c", "cpp", "rust", "java")
 ALIASES = {"py": "python", "python3": "python", "js": "javascript", "node": "javascript", "ts": "typescript", "sh": "bash",
            "rb": "ruby", "golang": "go", "c++": "cpp", "rs": "rust", "pl": "perl"}
@@ -54,6 +57,16 @@ def run(atoll, work):
         source.write_bytes(program(language, case).read_bytes())
         return atoll.result([*options, source, *(["--", *words] if words else [])], timeout=120, **more)
     return run
+
+
+def test_each_language_has_its_programs():
+    """A file of languages/ that is new is asked for its programs here, its errors and its row of the analysis."""
+    known = {path.stem for path in (ROOT / "languages").glob("*.yaml")}
+    assert known == set(LANGUAGES), "add a row to LANGUAGES, and programs below test/languages/cases/"
+    for language in known:
+        for case in CASES:
+            assert program(language, case).is_file(), f"{program(language, case)} is missing"
+        assert (ROOT / "test" / "analysis" / f"{language}.yaml").is_file(), f"test/analysis/{language}.yaml is missing: programs that fail"
 
 
 @quick
@@ -244,3 +257,26 @@ def test_a_tool_is_no_module(atoll):
     tool = "print(__name__ != 'code')\nimport pdb\nclass Tool:\n    def where(self): return pdb.code.__file__\n"
     result = atoll.result(["-l", "python", "--invoke", "Tool.where", "-c", tool])
     assert result["stdout"] == "True\n" and result["value"].startswith("/usr/lib/python3"), result
+
+
+@each
+def test_a_byte_order_mark_is_no_part_of_a_program(atoll, work, language):
+    """Editors of Windows write one before UTF-8. Java, Bash, Lua, PHP and R would refuse or print it."""
+    source = work / program(language, "hello").name
+    source.write_bytes(b"\xef\xbb\xbf" + program(language, "hello").read_bytes())
+    plain = atoll.result([program(language, "hello")] if atoll.mode == "root" else ["--language", language, "-c", program(language, "hello").read_text()],
+                         timeout=120)
+    marked = atoll.result([source], timeout=120)
+    assert marked["status"] == plain["status"] == "success" and marked["stdout"] == plain["stdout"], marked
+    source.write_text(program(language, "hello").read_text(), encoding="utf-16")
+    refused = atoll.result([source])
+    assert refused["_exit"] == 125 and "UTF-16" in refused["cause"]["detail"] and "UTF-8" in refused["cause"]["detail"], refused
+
+
+def test_a_byte_order_mark_of_an_entry(atoll, work):
+    (work / "app").mkdir()
+    (work / "app" / "main.sh").write_bytes(b"\xef\xbb\xbf#!/bin/bash\necho hi\n")
+    (work / "app" / "data").write_bytes(b"\xef\xbb\xbfx")
+    result = atoll.result([work / "app"])
+    assert result["stdout"] == "hi\n" and result["stderr"] == "", result
+    assert atoll.bash("wc -c < app/data", options=["--file", f"app={work}/app"])["stdout"].strip() == "4"

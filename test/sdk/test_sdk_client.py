@@ -54,7 +54,12 @@ def test_run(client):
 
 def test_failures_are_results(client):
     result = client.run("prices = {}\nprices['tea']")
-    assert not result.ok and result.explain() == "KeyError: 'tea' (line 2)"
+    assert not result.ok and result.explain().startswith("KeyError: 'tea' (line 2). The key `tea` is not in the mapping")
+    # What to do is part of it, of an error and of a limit.
+    assert client.run("print(1)", "javascript").explain().endswith("JavaScript prints with `console.log(…)`.")
+    assert "allow:" in client.run("import urllib.request\nurllib.request.urlopen('http://example.org')").explain()
+    limited = client.run("x = bytearray(200 << 20)", memory="64m")
+    assert limited.explain() == "%s. Try again with memory=%d." % (limited.cause.detail, limited.cause.suggest), limited
     with pytest.raises(package.ExecutionError, match="KeyError") as caught:
         client.run("{}['tea']", check=True)
     assert caught.value.result.status == "error"

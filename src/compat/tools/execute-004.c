@@ -25,8 +25,10 @@ static json_t *setup_error(const char *words, const char *message)
 			 "error_message", message, "execution_id", "cause");
 }
 
-static json_t *unsupported(const char *language, const struct tool_language *languages)
+/* given: the argument; NULL: there is none. */
+static json_t *unsupported(const json_t *given, const struct tool_language *languages)
 {
+	const char *language = json_is_string(given) ? json_string_value(given) : "";
 	_cleanup_buf_ struct buf words = { 0 }, message = { 0 };
 	int r;
 
@@ -39,6 +41,8 @@ static json_t *unsupported(const char *language, const struct tool_language *lan
 			"Language '%.1000s' is not supported. Supported languages: ", language);
 	for (const struct tool_language *l = languages; r == 0 && l->name; l++)
 		r = buf_printf(&message, "%s%s", l == languages ? "" : ", ", l->name);
+	if (r == 0 && !given)
+		r = buf_puts(&message, ". The argument `language` is missing: name one of these.");
 	return r == 0 ? setup_error(words.data, message.data) : NULL;
 }
 
@@ -170,7 +174,7 @@ int tool_read(const json_t *arguments, const struct tool_options *options, struc
 	while (l->name && strcmp(l->name, name) != 0)
 		l++;
 	if (!l->name)
-		call.answer = unsupported(name, options->languages);
+		call.answer = unsupported(given, options->languages);
 	else if (json_string_length(code) == 0)
 		call.answer = setup_error("No code provided or invalid code format",
 					  "Code must be a non-empty string");

@@ -55,10 +55,14 @@ static void test_fixed_answers(void **state)
 			"c") },
 		{ "{\"code\": \"1\"}",
 		  SETUP("Unsupported language: ",
+			"Language '' is not supported. Supported languages: python, java, c. The "
+			"argument `language` is missing: name one of these.") },
+		{ "{\"language\": \"\", \"code\": \"1\"}",
+		  SETUP("Unsupported language: ",
 			"Language '' is not supported. Supported languages: python, java, c") },
 		{ "[]", SETUP("Unsupported language: ",
 			      "Language '' is not supported. Supported languages: python, java, "
-			      "c") },
+			      "c. The argument `language` is missing: name one of these.") },
 		{ "{\"language\": \"python\"}", SETUP("No code provided or invalid code format",
 						      "Code must be a non-empty string") },
 		{ "{\"language\": \"python\", \"code\": 7}",

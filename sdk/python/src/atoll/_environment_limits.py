@@ -76,7 +76,7 @@ def failure_of(result: Result, timeout: float) -> Optional[Tuple[str, str]]:
         text = str(error.get("message") or "")
         bound = DAEMON_CALLS_TEXT.fullmatch(text)
         return outer + str(error["type"]), TOO_MANY_CALLS % int(bound.group(1)) if bound else text
-    return None if result.ok else ("SystemExit" if result.cause.kind == "exit" else "RuntimeError", result.explain())
+    return None if result.ok else ("SystemExit" if result.cause.kind == "exit" else "RuntimeError", result._explain_end())
 
 
 def _told(found: Type[Exception], message: str) -> Exception:

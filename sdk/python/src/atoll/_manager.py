@@ -203,7 +203,7 @@ class ExecutionManager:
         if status is ExecutionStatus.TIMEOUT:
             message = "Command timed out after %ss" % chosen
         elif status is not ExecutionStatus.COMPLETED or result.status == "limit":
-            message = result.explain()
+            message = result._explain_end()
         return ExecutionResult(status, result.exit_code, result.stdout, result.stderr, result.duration, chosen, self._terminal[1],
                                self._usage(result), message, result)
 

@@ -178,15 +178,22 @@ class Result:
         return self._fetch()
 
     def explain(self) -> str:
-        """One sentence that says how the program ended.
+        """How the program ended and, where it is known, what to do about it.
 
-        >>> Result.from_json({"status": "error", "error": {"type": "KeyError", "message": "'tea'", "line": 2}}).explain()
-        "KeyError: 'tea' (line 2)"
+        >>> Result.from_json({"status": "error", "error": {"type": "NameError", "message": "name 'totl' is not defined", "line": 2},
+        ...                   "suggestion": "`totl` is not defined: did you mean `total`?"}).explain()
+        "NameError: name 'totl' is not defined (line 2). `totl` is not defined: did you mean `total`?"
         >>> Result.from_json({"status": "error", "cause": {"detail": "exited with 1"}, "denials": [
         ...     {"what": "connect 1.1.1.1:53", "rule": "network: none", "count": 1, "hint": "--network allow:1.1.1.1:53"}]}).explain()
         "exited with 1; connect 1.1.1.1:53 was refused (network: none), network='allow:1.1.1.1:53' permits it"
         """
-        return self._explain_end() + "".join(map(_explain_denial, self.denials[:1]))
+        text = self._explain_end() + "".join(map(_explain_denial, self.denials[:1]))
+        suggestion = self.raw.get("suggestion")
+        if not suggestion and self.cause.suggest is not None and self.cause.limit_key:
+            suggestion = "Try again with %s=%r." % (self.cause.limit_key, self.cause.suggest)
+        if not suggestion or self.tests or self.denials:
+            return text
+        return "%s%s %s" % (text, "" if text.endswith((".", "!", "?")) else ".", suggestion)
 
     def _explain_end(self) -> str:
         failed = [(number, test) for number, test in enumerate(self.tests, 1) if test.get("verdict") not in ("passed", "skipped")]

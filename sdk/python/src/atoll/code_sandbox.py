@@ -250,9 +250,9 @@ class CodeSandbox:
     def _run(self, code: Optional[str], row: Row, options: Dict[str, Any]) -> Result:
         try:
             result = self._run_once(code, row, options)
-            if result.status != "denied" or not result.explain().startswith("writable_root:"):
+            if result.status != "denied" or not result._explain_end().startswith("writable_root:"):
                 return result
-            reason = result.explain()
+            reason = result._explain_end()
         except APIError as error:
             if error.field != "writable_root":
                 raise
@@ -353,9 +353,9 @@ def _from_result(result: Result, limits: ResourceLimits) -> ExecutionResult:
     if timed_out:
         message = "Execution timed out after %ss" % limits.timeout_seconds
     elif result.exit_code is None:
-        message = _failure_text(result.explain().split(":")[0], result.explain())
+        message = _failure_text(result._explain_end().split(":")[0], result._explain_end())
     elif result.status == "limit":
-        message = result.explain()
+        message = result._explain_end()
     return ExecutionResult(result.ok, exit_code, result.stdout, result.stderr, result.duration, timed_out, message,
                            result.id or None, None, usage, {}, result.memory_peak, usage["cpu_percent"] if usage else None)
 

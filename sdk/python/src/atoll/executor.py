@@ -196,7 +196,7 @@ def _script_outcome(stdout: str, stderr: str, exit_code: int) -> Dict[str, Any]:
 def _require_begun(result: Result) -> None:
     """Only what never ran has no exit code."""
     if result.exit_code is None:
-        raise AtollError(result.explain())
+        raise AtollError(result._explain_end())
 
 
 def _read_answer(client: Client, result: Result) -> Optional[Dict[str, Any]]:
