@@ -5,7 +5,7 @@ Prints:
 
     42
     status: success, exit code 0
-    the third line failed: KeyError: 'tea' (line 3)
+    the third line failed: KeyError: 'tea' (line 3). The key `tea` is not in the mapping: test with `in`, or read it with `.get()`.
     too slow: timeout, retry with more time: True
 """
 import atoll

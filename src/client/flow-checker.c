@@ -185,9 +185,10 @@ static bool find_points(const char *text, double *ret)
 static json_t *find_exception(const struct run *own, const struct verdict *end,
 			      const struct result_stream *err)
 {
-	json_t *error = end->exit_code == 0 ? NULL
-					    : flow_error_in(own, NULL, end,
-							    (struct span){ err->text, err->len });
+	json_t *error = end->exit_code == 0
+				? NULL
+				: flow_error_in(own, NULL, end,
+						(struct span){ err->text, err->len }, NULL);
 
 	/* Words without a place may be the checker's own; R's errors often have none, and a last line. */
 	if (json_is_integer(json_object_get(error, "line")) ||
