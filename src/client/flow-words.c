@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Turns words of a language file into words of a program. A word may hold {source}, {source_dir}, {work}, {build}, {class},
- * {stem}, {prelude}, {memory_mb}, {memory_80_mb}, {memory_90_mb}, {stack_kb} and {cpus}; words of a `warm` section also their runner's
+ * {stem}, {prelude}, {memory_mb}, {memory_90_mb}, {stack_kb} and {cpus}; words of a `warm` section also their runner's
  * placeholders, and variables of a zygote {usual}. Any other brace stands for itself. A word that begins with {unless TEXT} is left out if the caller's options for the
  * runtime hold that text; {unless TEXT|TEXT}: one of them.
  */
@@ -46,10 +46,9 @@ static void stem_of(const char *path, char ret[STEM_MAX])
 
 const char *flow_expand(struct arena *arena, const char *word, const struct word_context *c)
 {
-	/* Parts of the memory, for runtimes that are told how far their heap may grow. */
-	static const int percents[] = { 100, 80, 90 };
-	char memory[ARRAY_SIZE(percents)][NUMBER_MAX], stack_kb[NUMBER_MAX], cpus[NUMBER_MAX],
-		stem[STEM_MAX], source_dir[PATH_MAX];
+	char memory_mb[NUMBER_MAX], memory_90_mb[NUMBER_MAX], stack_kb[NUMBER_MAX],
+		cpus[NUMBER_MAX], stem[STEM_MAX], source_dir[PATH_MAX];
+	const int64_t mib = MAX(c->limits->memory_bytes / (int64_t)MiB, (int64_t)1);
 	const struct placeholder table[] = {
 		{ "{source}", c->source },
 		{ "{source_dir}", source_dir },
@@ -58,9 +57,8 @@ const char *flow_expand(struct arena *arena, const char *word, const struct word
 		{ "{class}", c->class_name },
 		{ "{stem}", stem },
 		{ "{prelude}", SANDBOX_PRELUDE },
-		{ "{memory_mb}", memory[0] },
-		{ "{memory_80_mb}", memory[1] },
-		{ "{memory_90_mb}", memory[2] },
+		{ "{memory_mb}", memory_mb },
+		{ "{memory_90_mb}", memory_90_mb },
 		{ "{stack_kb}", stack_kb },
 		{ "{cpus}", cpus },
 		{ "{runner}", c->runner },
@@ -77,9 +75,8 @@ const char *flow_expand(struct arena *arena, const char *word, const struct word
 	(void)snprintf(source_dir, sizeof(source_dir), "%.*s",
 		       (int)(strrchr(c->source, '/') ? strrchr(c->source, '/') - c->source : 0),
 		       c->source);
-	for (size_t i = 0; i < ARRAY_SIZE(percents); i++)
-		(void)snprintf(memory[i], sizeof(memory[i]), "%" PRId64,
-			       (int64_t)MAX(c->limits->memory_bytes / MiB * percents[i] / 100, 1));
+	(void)snprintf(memory_mb, sizeof(memory_mb), "%" PRId64, mib);
+	(void)snprintf(memory_90_mb, sizeof(memory_90_mb), "%" PRId64, mib * 9 / 10);
 	(void)snprintf(stack_kb, sizeof(stack_kb), "%" PRId64,
 		       (int64_t)(MIN(c->limits->stack_bytes, STACK_BYTES_MAX) / KiB));
 	(void)snprintf(cpus, sizeof(cpus), "%" PRId64, plan_cpus(c->limits));

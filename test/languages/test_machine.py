@@ -39,7 +39,7 @@ OWN = {
     "python": "import os, multiprocessing\nprint(os.cpu_count(), multiprocessing.cpu_count())",
     "javascript": "const os = require('os'), v8 = require('v8');\n"
                   "console.log(os.cpus().length, os.availableParallelism(), os.totalmem() / 2 ** 20, os.freemem() < os.totalmem(),"
-                  " v8.getHeapStatistics().heap_size_limit / 2 ** 20 < 300)",
+                  " v8.getHeapStatistics().heap_size_limit / 2 ** 20 < 400)",
     "typescript": "import * as os from 'os';\nimport { cpus } from 'os';\nconsole.log(os.cpus().length, cpus().length)",
     "bash": "nproc\ngetconf _NPROCESSORS_ONLN\ngetconf _NPROCESSORS_CONF",
     "c": "#include <stdio.h>\n#include <unistd.h>\nint main(void) { printf(\"%ld %ld\\n\", sysconf(_SC_NPROCESSORS_ONLN), sysconf(_SC_NPROCESSORS_CONF)); }",
