@@ -48,8 +48,7 @@ static const char *const questions[_ASK_MAX] = {
 		     " WHERE at > ?1 AND at < ?2 ORDER BY at DESC LIMIT 1",
 	[ASK_REQUEST] = "SELECT text FROM request WHERE at = ?1",
 	[ASK_RESULT] = "SELECT text, words FROM result WHERE n = ?1 AND at = ?2",
-	[ASK_KEY] = "SELECT lower(hex(body)) FROM idempotency WHERE caller = ?2 AND key = ?3"
-		    " AND at = ?1",
+	[ASK_KEY] = "SELECT lower(hex(body)) FROM idempotency WHERE caller=?2 AND key=?3 AND at=?1",
 	[ASK_CALLBACK] = "SELECT 1 FROM callback WHERE at = ?1",
 };
 

@@ -37,7 +37,10 @@ static void sample_init(struct minimal_sample *s)
 		.language = { .etc = (const char **)(uintptr_t)language_etc },
 		.files = { { SANDBOX_WORK, "data/in.txt", { "one\n", 4 }, 0644 },
 			   { SANDBOX_BUILD, "Main.class", { "\xca\xfe\xba\xbe", 4 }, 0755 } },
-		.stages = { { "run", argv, env, { NULL, 0 }, &s->decision.limits } },
+		.stages = { { .name = "run",
+			      .argv = argv,
+			      .env = env,
+			      .limits = &s->decision.limits } },
 		.warm = { .kind = WARM_FORK, .name = "python" },
 	};
 	s->decision = (struct decision){

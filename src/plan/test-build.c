@@ -35,8 +35,14 @@ static void sample_init(struct plan_sample *s)
 		.language = { .etc = (const char **)(uintptr_t)language_etc },
 		.files = { { SANDBOX_WORK, "data/in.txt", { "one\n", 4 }, 0644 },
 			   { SANDBOX_BUILD, "Main.class", { "\xca\xfe\xba\xbe", 4 }, 0755 } },
-		.stages = { { "run", argv, env, { NULL, 0 }, &s->decision.limits },
-			    { "check", second, NULL, { "given", 5 }, &s->decision.limits } },
+		.stages = { { .name = "run",
+			      .argv = argv,
+			      .env = env,
+			      .limits = &s->decision.limits },
+			    { .name = "check",
+			      .argv = second,
+			      .stdin_data = { "given", 5 },
+			      .limits = &s->decision.limits } },
 	};
 	s->decision = (struct decision){
 		.limits = { .timeout_ms = 30000,

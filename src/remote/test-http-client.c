@@ -73,13 +73,14 @@ static void test_addresses(void **state)
 	} good[] = {
 		{ "/run/atoll/atoll.sock", "localhost", AF_UNIX, 0 },
 		{ "unix:/x", "localhost", AF_UNIX, 0 },
-		{ "d.sock", "localhost", AF_UNIX, 0 },
+		{ "./d.sock", "localhost", AF_UNIX, 0 },
 		{ "http://127.0.0.1:8701", "127.0.0.1:8701", AF_INET, 8701 },
 		{ "http://localhost/", "localhost:8700", AF_INET, 8700 },
 		{ "http://[::1]:80", "[::1]:80", AF_INET6, 80 },
 		{ "http://[::1]", "[::1]:8700", AF_INET6, 8700 },
 	};
 	static const char *const bad[] = { "",
+					   "d.sock",
 					   "unix:",
 					   "https://127.0.0.1",
 					   "http://",
@@ -104,7 +105,7 @@ static void test_addresses(void **state)
 			assert_int_equal(ntohs(((struct sockaddr_in *)&a.socket)->sin_port),
 					 good[i].port);
 	}
-	memset(long_path, 'x', sizeof(long_path));
+	memset(long_path, '/', sizeof(long_path));
 	long_path[sizeof(long_path) - 1] = '\0';
 	assert_int_equal(http_address_parse(long_path, &(struct http_address){ 0 }, NULL),
 			 -ENAMETOOLONG);

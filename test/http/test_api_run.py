@@ -118,7 +118,7 @@ def test_tests_have_verdicts(web):
     tests = [{"stdin": "1", "expected": "1"}, {"stdin": "2", "expected": "3"}]
     result = web.execute("c", "int main(", tests=tests)
     assert [(t["verdict"], t["passed"]) for t in result["tests"]] == [("compile_error", False)] * 2, result
-    id = web.submit("bash", "read n; sleep $n; echo $n", tests=[{"stdin": n, "expected": n} for n in ("0", "30", "0")])
+    id = web.submit("bash", "read n; sleep $n; echo $n", tests=[{"stdin": n, "expected": n} for n in ("0", "30", "30")])
     web.wait(id, "running")
     time.sleep(0.5)
     web.delete(f"/v1/executions/{id}")
@@ -127,7 +127,7 @@ def test_tests_have_verdicts(web):
     assert [t["verdict"] for t in result["tests"]][-2:] == ["cancelled"] * 2, result
     # Also when one before it was wrong.
     nap = f"29.{secrets.randbelow(10**9):09d}"
-    id = web.submit("bash", "read n; sleep $n; echo $n", tests=[{"stdin": n, "expected": "x"} for n in ("0", nap, "0")])
+    id = web.submit("bash", "read n; sleep $n; echo $n", tests=[{"stdin": n, "expected": "x"} for n in ("0", nap, nap)])
     wait_until(lambda: oracle.who_runs(nap), why="the second does not begin")
     web.delete(f"/v1/executions/{id}")
     result = web.wait(id)

@@ -279,7 +279,7 @@ def test_A08_sizes(siege, web):
         assert status_of(read_all(s)) == 413
     texts = ["[" * 100000, '{"a":' * 100000, "[" + "0," * 400000 + "0]", '{"code": "1", "code": "2", "language": "bash"}', '{"language": "bash", "code": 1' + "0" * 5000 + "}",
              '{"language": "bash", "code": "true", "limits": {"timeout": 1e999}}', '{"language": "bash", "code": "true", "limits": {"timeout": NaN}}',
-             '{"language": "bash", "code": "true", "limits": {"memory": 99999999999999999999}}', '{"language": "bash", "code": "true"} {}', "\ufeff" + BODY,
+             '{"language": "bash", "code": "true", "limits": {"memory": 99999999999999999999}}', '{"language": "bash", "code": "true"} {}', "\ufeff\ufeff" + BODY,
              '{"language": "bash", "code": "\\ud800"}', '{"language": "bash", "code": "tr\\u0000ue", "entry": "a\\u0000b"}', "'" * 100, "\0", '{"language": "bash", "code": "true",}']
     for text in texts:
         answer = web.ask("POST", "/v1/execute", text.encode("utf-8", "surrogatepass"), {"Content-Type": "application/json"})

@@ -183,7 +183,7 @@ target = {str(canary.public)!r}
 for way in [target, '/proc/1/root' + target, '/../../..' + target, '/usr/../..' + target]:
     out['read ' + way] = attempt(open, way)
 for path in ['/dev/new', '/proc/new', '/proc/self/oom_score_adj', '/proc/sys/kernel/core_pattern', '/proc/self/attr/current',
-             '/dev/null/x', '/sys/new']:
+             '/dev/null/x']:
     out['write ' + path] = attempt(lambda: open(path, 'w').write('1'))
 out['mknod c'] = attempt(os.mknod, '/usr/null', stat.S_IFCHR | 0o666, os.makedev(1, 3))
 out['mknod b'] = attempt(os.mknod, '/disk', stat.S_IFBLK | 0o666, os.makedev(254, 0))

@@ -121,7 +121,7 @@ def test_exec_as_json(session):
     with session.new() as id:
         result = session("exec", id, "--json", "print(1); 2").json()
         assert (result["stdout"], result["value"], result["value_repr"]) == ("1\n", 2, "2")
-        assert result["session"] == {"id": id, "state": "kept"}
+        assert result["session"] == {"id": id, "state": "kept", "lost": None}
         assert session("exec", id, "--json", "1/0", code=1).json()["error"]["type"] == "ZeroDivisionError"
 
 

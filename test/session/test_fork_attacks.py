@@ -298,7 +298,8 @@ def test_kill_of_the_broker_during_a_fork(mode, stage):
             kill_while_forking(session, lambda: os.kill(served.daemon.child("broker"), signal.SIGKILL))
             served.daemon.wait_record("started", started, process="broker")
             served.wait_ready()
-            assert session.value("6 * 7") == 42
+            result = session.run("6 * 7")
+            assert result["value"] == 42 and result["session"]["state"] == "lost", result
             for made in served.web.get("/v1/sessions").json()["sessions"]:
                 served.web.delete(f"/v1/sessions/{made['id']}")
     finally:
