@@ -468,6 +468,6 @@ void server_stats(const struct server *s, struct server_stats *ret)
 	ret->in_requests = ret->arriving = 0;
 	for (const struct conn *c = s->all.first; c; c = c->all.next) {
 		ret->in_requests += c->ctx != NULL;
-		ret->arriving += c->state >= CONN_HEAD && c->state <= CONN_LINE;
+		ret->arriving += (c->state >= CONN_HEAD && c->state <= CONN_LINE) || c->slice.waits;
 	}
 }

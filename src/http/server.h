@@ -127,7 +127,8 @@ struct server_config {
 struct server_stats {
 	uint32_t open, open_max;
 	uint32_t in_requests; /* connections whose request is being read or answered */
-	uint32_t arriving;    /* of these, requests that are not complete yet */
+	uint32_t
+		arriving; /* requests that are not complete yet, and connections that wait for their slice */
 	uint64_t accepted, evicted, refused, timed_out;
 	uint64_t requests;
 	uint32_t on_fibers;		 /* requests whose handlers wait for the worker */

@@ -50,7 +50,8 @@ static inline int fixture_tick(void *data, uint32_t events)
 	struct server_fixture *f = data;
 
 	(void)events;
-	if (f->rounds-- > 0)
+	/* On a busy machine a round has few slices. */
+	if (f->rounds-- > 0 || (f->server && f->server->slices_due && f->rounds > -1000))
 		source_set_time(f->timer, 0);
 	else
 		loop_stop(f->loop);

@@ -224,12 +224,16 @@ static void test_backpressure(void **state)
 static void test_yield_comes_back(void **state)
 {
 	struct server_fixture *f = *state;
+	struct server_stats stats;
 	struct test_client c;
 
 	client_open(f, &c);
 	client_send(&c, GET("/stream", ""));
 	client_wait(f, &c);
 	response_yield(f->held);
+	/* Before it has said all, a server that drains must not end. */
+	server_stats(f->server, &stats);
+	assert_int_equal(stats.arriving, 1);
 	assert_int_equal(f->drains, 0);
 	spin(f, 1);
 	assert_int_equal(f->drains, 1);
