@@ -9,6 +9,7 @@ missed or something stopped it. README.md says how it measures.
 """
 
 import argparse
+import contextlib
 import json
 import os
 import pathlib
@@ -198,7 +199,8 @@ def load_sessions(front, sizes):
     while True:
         yield
         time.sleep(0.2)
-        front.ask("POST", "/v1/sessions", {"language": "python"})
+        with contextlib.suppress(OSError):
+            front.ask("POST", "/v1/sessions", {"language": "python"})
 
 
 def crowd_of(crowd, swap=0):
@@ -275,7 +277,7 @@ class Run:
             seconds, problem = self.sample(kept if i % 2 else None)
             took.append(int(seconds * 1e9))
             if problem:
-                wrong.append(problem)
+                wrong.append(("a kept connection: " if i % 2 else "a new connection: ") + problem)
                 kept.close()
                 kept = self.victim.connect()
             time.sleep(0.02)
@@ -321,7 +323,7 @@ class Run:
             self.measure(name)
             self.end_loads()
         if len(self.options.loads) > 1:
-            for name in self.options.loads:
+            for name in reversed(self.options.loads):  # the load of connections last: the others have something to prepare
                 self.begin_load(name)
             self.measure("all")
             self.end_loads()

@@ -206,21 +206,28 @@ static int64_t connections_of(const struct conn *c)
 	return c->place.caller->used[SLOT_CONNECTIONS];
 }
 
-/* With a slice, it has something to say. A caller's only connection gives way to nothing, once it had a request. */
-static bool may_evict(const struct conn *c, const struct caller *of)
+/* Which connections give way: those of a caller, or if that is NULL, those of callers that have more than some. */
+struct eviction {
+	const struct caller *of;
+	int64_t spared; /* so many connections of each caller give way to nothing, once they had a request */
+	int64_t since_ns; /* they have waited since then */
+};
+
+static bool may_evict(const struct conn *c, const struct eviction *e)
 {
+	/* With a slice, it has something to say. */
 	if (c->running || c->slice.waits)
 		return false;
-	return of ? c->place.caller == of : !c->is_admitted || connections_of(c) > 1;
+	return e->of ? c->place.caller == e->of : !c->is_admitted || connections_of(c) > e->spared;
 }
 
-/* Closes one that has waited since then: one of this caller, or if that is NULL, of the caller that has the most. */
-static bool evict_one(struct server *s, const struct caller *of, int64_t since_ns)
+/* Closes the one that has waited longest of the caller that has the most. */
+static bool evict_one(struct server *s, struct eviction e)
 {
 	struct conn *c = s->waiting.first, *most = NULL;
 
-	for (int i = 0; c && i < EVICT_AMONG && c->waiting_since_ns <= since_ns; i++) {
-		if (may_evict(c, of) && (!most || connections_of(c) > connections_of(most)))
+	for (int i = 0; c && i < EVICT_AMONG && c->waiting_since_ns <= e.since_ns; i++) {
+		if (may_evict(c, &e) && (!most || connections_of(c) > connections_of(most)))
 			most = c;
 		c = c->waiting.next;
 	}
@@ -254,7 +261,10 @@ bool server_make_room(struct server *s, struct conn *c, struct error *err)
 	/* One connection less would not be enough. */
 	if (!many && cs->all[SLOT_CONNECTIONS].used > rule->max + 1)
 		return false;
-	return evict_one(s, many ? c->place.caller : NULL, ms_ago(EVICT_FOR_REQUEST_MS)) &&
+	/* A caller that has few gives way to one that has fewer, and not to one that has more. */
+	return evict_one(s, (struct eviction){ .of = many ? c->place.caller : NULL,
+					       .spared = MIN(rule->few, connections_of(c)),
+					       .since_ns = ms_ago(EVICT_FOR_REQUEST_MS) }) &&
 	       is_within_limits(s, c, err);
 }
 
@@ -330,7 +340,10 @@ static void admit(struct server *s, const struct listener *l, int fd, int64_t ro
 	struct conn_peer peer;
 
 	if (s->stats.open >= limits->connections)
-		(void)evict_one(s, NULL, s->stats.open < most ? ms_ago(EVICT_AFTER_MS) : round_ns);
+		(void)evict_one(s, (struct eviction){
+					   .spared = s->config.callers->rules[SLOT_CONNECTIONS].few,
+					   .since_ns = s->stats.open < most ? ms_ago(EVICT_AFTER_MS)
+									    : round_ns });
 	if (s->stats.open >= most) {
 		refuse_connection(s, fd);
 		return;
@@ -346,7 +359,7 @@ static void out_of_descriptors(struct server *s, int listener)
 {
 	int fd;
 
-	if (evict_one(s, NULL, ms_ago(EVICT_AFTER_MS)))
+	if (evict_one(s, (struct eviction){ .spared = 1, .since_ns = ms_ago(EVICT_AFTER_MS) }))
 		return;
 	s->spare_fd = fd_close(s->spare_fd);
 	fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);

@@ -413,6 +413,36 @@ static void test_crowd(void **state)
 	}
 }
 
+/* The idle connections of a caller that has few do not give way to one that has more. */
+static void test_few_are_spared(void **state)
+{
+	_cleanup_buf_ struct buf body = { 0 };
+	struct server_stats stats;
+	struct server_fixture *f = *state;
+	struct test_client idle[2], busy[3];
+
+	for (int i = 0; i < 2; i++) {
+		client_open_as(f, &idle[i], "10.0.0.2");
+		client_send(&idle[i], GET("/health", ""));
+		client_wait(f, &idle[i]);
+		assert_int_equal(client_answer(&idle[i], &body), 200);
+	}
+	for (struct conn *c = f->server->waiting.first; c; c = c->waiting.next)
+		c->waiting_since_ns -= NS_PER_SEC;
+	f->server->config.callers->rules[SLOT_CONNECTIONS] =
+		(struct slot_rule){ .max = 4, .own_max = 5, .few = 2 };
+	for (int i = 0; i < 3; i++)
+		hold_one(f, &busy[i], "10.0.0.1");
+	assert_int_equal(f->calls, 2);
+	assert_int_equal(client_answer(&busy[2], &body), 503);
+	server_stats(f->server, &stats);
+	assert_int_equal(stats.evicted, 0);
+	for (int i = 0; i < 2; i++)
+		client_close(&idle[i]);
+	for (int i = 0; i < 3; i++)
+		client_close(&busy[i]);
+}
+
 #define UPGRADE                                                                                    \
 	GET("/tunnel",                                                                             \
 	    "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"           \
@@ -587,6 +617,7 @@ int main(void)
 		T(test_deadlines),
 		T(test_slow_head),
 		T(test_crowd),
+		T(test_few_are_spared),
 		T(test_tunnel),
 		T(test_tunnel_eager),
 		T(test_tunnel_ends),
