@@ -26,6 +26,9 @@ CASES = [
     ("root without CAP_KILL ends on a signal", "test/daemon/test_serve_monitor.py", ("test_root_without_the_right_to_signal",)),
     ("what a program without network tried is named", "test/security/test_network.py", ("test_what_a_program_without_network_tried",)),
     ("a daemon that was named and does not answer is an error", "test/cli/test_cli_serve.py", ("test_a_daemon_that_was_named_has_no_substitute",)),
+    ("files of a session outlive its interpreter", "test/session/test_session_files.py",
+     ("test_files_outlive_the_interpreter", "test_files_outlive_other_interpreters", "test_files_of_a_full_disk_are_kept")),
+    ("a value too large for its result is there as a whole", "test/session/test_session_values.py", ("test_a_large_value", "test_a_value_beyond_every_bound")),
     ("acknowledged is durable, at any instant of a kill", "test/crash/test_crash.py", ("test_C05_durable_before_acknowledged",)),
 ]
 
