@@ -4,6 +4,7 @@
 
 #include "base/fd.h"
 #include "plan/plan.h"
+#include "sandbox/collect.h"
 #include "sys/kernel.h"
 
 #include <dirent.h>
@@ -45,20 +46,6 @@ static void set_times(int dir_fd, const char *name, const struct stat *st)
 	const struct timespec times[] = { st->st_atim, st->st_mtim };
 
 	(void)utimensat(dir_fd, name, times, AT_SYMLINK_NOFOLLOW);
-}
-
-/* What the program made unreadable is made readable first: its owner is dead. */
-static int open_source(int dir_fd, const char *name, mode_t mode)
-{
-	const int flags = S_ISDIR(mode) ? O_RDONLY | O_DIRECTORY : O_RDONLY | O_NONBLOCK;
-	int fd = sys_open_beneath(dir_fd, name, flags);
-
-	if (fd != -EACCES)
-		return fd;
-	/* fchmodat follows links, but this entry is no link. */
-	if (fchmodat(dir_fd, name, S_ISDIR(mode) ? 0700 : 0600, 0) < 0)
-		return -errno;
-	return sys_open_beneath(dir_fd, name, flags);
 }
 
 static int copy_piece(int from_fd, int to_fd, off_t at, off_t end)
@@ -115,7 +102,7 @@ static int make_file(int dir_fd, const char *name)
 
 static int carry_file(const struct carry_level *level, const char *name, const struct stat *st)
 {
-	_cleanup_close_ int from_fd = open_source(level->from_fd, name, st->st_mode);
+	_cleanup_close_ int from_fd = collect_open(level->from_fd, name, st->st_mode);
 	_cleanup_close_ int to_fd = -EBADF;
 	const struct timespec times[] = { st->st_atim, st->st_mtim };
 	int r;
@@ -178,7 +165,7 @@ static int push_level(int from_fd, int to_fd, const struct stat *st)
 
 static int carry_directory(const struct carry_level *level, const char *name, const struct stat *st)
 {
-	_cleanup_close_ int from_fd = open_source(level->from_fd, name, st->st_mode);
+	_cleanup_close_ int from_fd = collect_open(level->from_fd, name, st->st_mode);
 	_cleanup_close_ int to_fd = -EBADF;
 	int r;
 

@@ -68,7 +68,7 @@ static void pop(struct collect_walk *w)
 	(void)closedir(w->levels[--w->depth].dir);
 }
 
-static int open_entry(int dir_fd, const char *name, mode_t mode)
+int collect_open(int dir_fd, const char *name, mode_t mode)
 {
 	int flags = S_ISDIR(mode) ? O_RDONLY | O_DIRECTORY | O_NONBLOCK : O_RDONLY | O_NONBLOCK;
 	int fd = sys_open_beneath(dir_fd, name, flags);
@@ -115,7 +115,7 @@ static int visit(struct collect_walk *w, int dir_fd, const char *name, size_t ab
 		w->report.skipped++;
 		return 0;
 	}
-	fd = open_entry(dir_fd, name, st.st_mode);
+	fd = collect_open(dir_fd, name, st.st_mode);
 	if (fd < 0 || fstat(fd, &st) < 0) {
 		w->report.skipped++;
 		return 0;

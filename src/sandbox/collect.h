@@ -10,6 +10,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 struct collect_bounds {
 	int64_t files_max, bytes_max;
@@ -34,3 +35,8 @@ struct collector {
 /* Calls the collector for every regular file below the directory, within bounds. */
 int collect_files(int dirfd, const struct collect_bounds *bounds, struct collector collector,
 		  struct collect_report *ret) _must_check_;
+/*
+ * Opens an entry of a tree whose processes are all dead, for reading; mode: its own. What the program made unreadable is made readable
+ * first. The entry is no link. Returns the descriptor or a negative errno.
+ */
+int collect_open(int dir_fd, const char *name, mode_t mode) _must_check_;
