@@ -76,15 +76,10 @@ static const struct route routes[] = {
 
 #define GET(path, more) "GET " path " HTTP/1.1\r\n" HOST more "\r\n"
 
-static int set_up(void **state)
+static int set_up_with(struct server_limits limits, void **state)
 {
 	static struct server_fixture f;
-	struct server_limits limits = small_limits();
 
-	limits.head_ms = limits.body_idle_ms = 200;
-	limits.idle_ms = 300;
-	limits.write_stall_ms = 400;
-	limits.linger_ms = 200;
 	limits.connections = 2;
 	limits.connections_reserve = 1;
 	fixture_open(&f, routes, &limits);
@@ -92,6 +87,23 @@ static int set_up(void **state)
 	buf_init(&echo.got, 1 << 20);
 	*state = &f;
 	return 0;
+}
+
+static int set_up(void **state)
+{
+	return set_up_with(small_limits(), state);
+}
+
+/* Only tests of the deadlines have short ones: on a busy machine, a client that does its best misses them. */
+static int set_up_impatient(void **state)
+{
+	struct server_limits limits = small_limits();
+
+	limits.head_ms = limits.body_idle_ms = 200;
+	limits.idle_ms = 300;
+	limits.write_stall_ms = 400;
+	limits.linger_ms = 200;
+	return set_up_with(limits, state);
 }
 
 static int tear_down(void **state)
@@ -605,20 +617,21 @@ static void test_drain(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-#define T(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#define T(name)		cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#define IMPATIENT(name) cmocka_unit_test_setup_teardown(name, set_up_impatient, tear_down)
 		T(test_stream),
 		T(test_stream_for_http10_ends_with_the_connection),
 		T(test_stream_for_a_half_closed_client),
 		T(test_backpressure),
 		T(test_yield_comes_back),
-		T(test_stalled_reader_is_cut),
+		IMPATIENT(test_stalled_reader_is_cut),
 		T(test_vanished_reader),
 		T(test_files),
-		T(test_deadlines),
-		T(test_slow_head),
+		IMPATIENT(test_deadlines),
+		IMPATIENT(test_slow_head),
 		T(test_crowd),
 		T(test_few_are_spared),
-		T(test_tunnel),
+		IMPATIENT(test_tunnel),
 		T(test_tunnel_eager),
 		T(test_tunnel_ends),
 		T(test_server_goes_first),
