@@ -15,7 +15,7 @@
 
 #include "base/clock.h"
 #include "base/parse.h"
-#include "history/history.h"
+#include "engine/history/history.h"
 
 enum {
 	GROUP = 2000,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A front for tests of client/executor.h: commands come as lines of JSON on stdin, what happens leaves as lines of JSON on
+ * A front for tests of run/executor.h: commands come as lines of JSON on stdin, what happens leaves as lines of JSON on
  * stdout. test_service.py has both ends of it.
  *
  *   service-drive [SOCKET]         over a pool's socket, or a broker of its own
@@ -13,8 +13,8 @@
  */
 #include "base/buf.h"
 #include "base/fd.h"
-#include "client/executor.h"
-#include "loop/fiber.h"
+#include "base/loop/fiber.h"
+#include "run/executor.h"
 #include "spec/knob.h"
 
 #include <fcntl.h>

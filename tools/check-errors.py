@@ -11,7 +11,7 @@ import re
 import lint
 
 # http, api and compat answer; codec parses; remote asks. callback.c posts results with libcurl, as a client.
-HTTP = ("src/http/", "src/api/", "src/compat/", "src/codec/", "src/remote/", "src/engine/callback.c")
+HTTP = ("src/web/http/", "src/web/routes/", "src/web/compat/", "src/web/codec/", "src/atoll/remote/", "src/engine/callback.c")
 # Tables of numbers that are not statuses (system calls).
 NUMBERS = ("src/plan/filter-table.c",)
 

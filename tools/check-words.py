@@ -7,7 +7,7 @@ import re
 
 import lint
 
-# One noun with several back ends behind one header: sandbox/cgroup.h.
+# One noun with several back ends behind one header: box/cgroup.h.
 OPAQUE = {"cgroup", "cgroup_root"}
 STATICS_MAX = 2  # files that may define a static function of the same name
 TAG = re.compile(r"\b(struct|enum)\s+(\w+)\s*(?:_\w+_\s*)?\{")
@@ -18,9 +18,10 @@ NOUN = re.compile(r"^\| ([\w ]+) \| .* \| `\S+` \|$", re.M)
 def twice(path):
     """Nouns that the glossary explains again."""
     seen = set()
-    for match in NOUN.finditer(path.read_text()):
+    text = path.read_text()
+    for match in NOUN.finditer(text, max(0, text.find("## Glossary"))):
         if match[1] in seen:
-            yield path, lint.line_of(match.string, match.start()), f"the glossary has '{match[1]}' twice"
+            yield path, lint.line_of(text, match.start()), f"the glossary has '{match[1]}' twice"
         seen.add(match[1])
 
 

@@ -5,7 +5,7 @@
 // loads what nearly every program uses, waits for a program in a read of the control descriptor, and runs the
 // program's main class on the launcher's own thread: what the launcher does when main() ends, with an exception or
 // without, with threads still running or not, happens behind the program as it would have anyway. The agent
-// (src/warm) does what only C can: descriptors 0-2, files and variables are the program's when the read returns.
+// (src/broker/warm) does what only C can: descriptors 0-2, files and variables are the program's when the read returns.
 //
 // Classes of the boot class path may hide their frames, which is why no stack trace shows this one. The program's class
 // is loaded and checked by the launcher's own helper and called through a hidden class beside it.

@@ -3,7 +3,7 @@
 //
 // Node runs this file as its main module. It warms the code up that nearly every program uses, waits for a program
 // in a blocking read of the control descriptor, makes the process look as if it had been started with the program's
-// words, and runs it through the same entry point that `node PATH` uses. The agent (src/warm) does what only C can:
+// words, and runs it through the same entry point that `node PATH` uses. The agent (src/broker/warm) does what only C can:
 // descriptors 0-2, working directory, files and variables are the program's by the time the read returns.
 //
 // The program is started from a 'beforeExit' that Node itself emits. That is the one place where Node calls a function

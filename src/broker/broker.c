@@ -7,11 +7,11 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/sys/fault.h"
+#include "base/sys/kernel.h"
+#include "box/commit.h"
+#include "box/confine/confine.h"
 #include "broker/peer.h"
-#include "confine/confine.h"
-#include "sandbox/commit.h"
-#include "sys/fault.h"
-#include "sys/kernel.h"
 
 #include <fcntl.h>
 #include <limits.h>

@@ -7,7 +7,7 @@
  *                                   └──FORGET, or the peer is gone──▶ gone
  *
  * An estate holds one descriptor, and by it the dead sandbox's scratch file system. A copy may take longer than the broker's one thread may
- * wait, so a helper process makes it (sandbox/carry.h), as the user of the new sandbox and in its cgroup: the copies count as that one's memory and
+ * wait, so a helper process makes it (box/carry.h), as the user of the new sandbox and in its cgroup: the copies count as that one's memory and
  * are bounded by its disk. The helper dies with the new sandbox and with the broker. When the new sandbox ends first, the estate stays.
  *
  * A helper makes the calls that carry.h lists, and close_range, prctl, recvfrom, sendto, capset, setfsuid, setfsgid, write and exit_group.
@@ -15,10 +15,10 @@
 #include "broker/task.h"
 
 #include "base/fd.h"
-#include "sandbox/carry.h"
-#include "sandbox/place.h"
-#include "sys/fault.h"
-#include "sys/kernel.h"
+#include "base/sys/fault.h"
+#include "base/sys/kernel.h"
+#include "box/carry.h"
+#include "box/place.h"
 
 #include <signal.h>
 #include <stdlib.h>

@@ -4,7 +4,7 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
-#include "sys/kernel.h"
+#include "base/sys/kernel.h"
 
 #include <fcntl.h>
 #include <sys/epoll.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The end of a task that could write to a workspace. Its changes lie in a layer of its own (sandbox/child-mount.c). When every process
+ * The end of a task that could write to a workspace. Its changes lie in a layer of its own (box/child-mount.c). When every process
  * is dead, a helper process applies the changes, or only lists them: that may take longer than the broker's one thread may wait.
  *
  *   broker ──clone──▶ helper: opens the workspace, commit_apply() ──outcome over a socket──▶ broker: DONE leaves
@@ -15,10 +15,10 @@
 #include "broker/task.h"
 
 #include "base/fd.h"
-#include "sandbox/commit.h"
-#include "sandbox/workspace.h"
-#include "sys/fault.h"
-#include "sys/kernel.h"
+#include "base/sys/fault.h"
+#include "base/sys/kernel.h"
+#include "box/commit.h"
+#include "box/workspace.h"
 
 #include <dirent.h>
 #include <fcntl.h>

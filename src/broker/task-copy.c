@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Tasks whose program is a copy of a live process: a session that was forked. The process waits in the sandbox of another task of
- * the same peer, and is moved into a sandbox of its own (sandbox/mover.h):
+ * the same peer, and is moved into a sandbox of its own (box/mover.h):
  *
  *   PREPARING ──HELLO of pid 1──▶ PREPARING, with a plan ──PREPARED: the copy runs──▶ RUNNING, as any other task
  *                  RUN or COPY: the process to move ───────────────┘
@@ -12,7 +12,7 @@
 #include "broker/task.h"
 
 #include "base/fd.h"
-#include "sandbox/mover.h"
+#include "box/mover.h"
 
 #include <string.h>
 #include <sys/epoll.h>

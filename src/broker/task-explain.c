@@ -2,8 +2,8 @@
 /* Puts failures of a sandbox into words. The sandbox reports only an operation's index, an errno and a wait status. */
 #include "broker/task.h"
 
-#include "sandbox/mover.h"
-#include "sys/probe.h"
+#include "base/sys/probe.h"
+#include "box/mover.h"
 
 #include <string.h>
 #include <sys/resource.h>

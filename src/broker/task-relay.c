@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The relay of a task whose program may reach other machines: a process outside of the sandbox that carries the program's connections
- * (src/egress). Each task has its own, so that what one program does to its relay no other program notices.
+ * (src/box/egress). Each task has its own, so that what one program does to its relay no other program notices.
  *
  *   broker ──clone──▶ relay: gives up all rights, then executes the relay's program ◀──listening sockets── sandbox, before its program
  *   broker: every process of the sandbox is dead ──SIGKILL──▶ relay ──its death──▶ broker: NETWORK leaves, with the book, then DONE
@@ -12,11 +12,11 @@
 #include "broker/task.h"
 
 #include "base/fd.h"
-#include "confine/confine.h"
-#include "egress/egress-blob.h"
+#include "base/sys/fault.h"
+#include "base/sys/kernel.h"
+#include "box/confine/confine.h"
+#include "box/egress/egress-blob.h"
 #include "plan/relay-book.h"
-#include "sys/fault.h"
-#include "sys/kernel.h"
 
 #include <fcntl.h>
 #include <signal.h>

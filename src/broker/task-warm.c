@@ -17,8 +17,8 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
-#include "sandbox/place.h"
-#include "sys/kernel.h"
+#include "base/sys/kernel.h"
+#include "box/place.h"
 
 #include <assert.h>
 #include <fcntl.h>

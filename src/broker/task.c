@@ -7,8 +7,8 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
-#include "sandbox/place.h"
-#include "sys/kernel.h"
+#include "base/sys/kernel.h"
+#include "box/place.h"
 
 #include <stdlib.h>
 #include <string.h>

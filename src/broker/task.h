@@ -14,13 +14,13 @@
  */
 #pragma once
 
+#include "base/loop/loop.h"
 #include "base/span.h"
-#include "link/broker-proto.h"
-#include "loop/loop.h"
+#include "box/collect.h"
+#include "box/sandbox.h"
+#include "broker/broker-proto.h"
+#include "broker/warm/pool.h"
 #include "plan/wire.h"
-#include "sandbox/collect.h"
-#include "sandbox/sandbox.h"
-#include "warm/pool.h"
 
 #include <stdbool.h>
 

@@ -4,10 +4,10 @@
  * The ticket tells whether the program has begun: if not, the run may be sent again (EAGAIN); if so, it may not (EMFILE). The
  * broker's parts run in the test's own process, so that the test can choose which events they see.
  */
+#include "base/sys/kernel.h"
 #include "broker/peer.h"
 #include "broker/task.h"
 #include "broker/test-support.h"
-#include "sys/kernel.h"
 
 #include <string.h>
 #include <sys/eventfd.h>

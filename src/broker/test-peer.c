@@ -4,8 +4,8 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
-#include "sys/kernel.h"
-#include "sys/test-descriptors.h"
+#include "base/sys/kernel.h"
+#include "base/sys/test-descriptors.h"
 
 #include <fcntl.h>
 #include <poll.h>

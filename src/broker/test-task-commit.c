@@ -3,11 +3,11 @@
  * The helper that applies the changes of a task, and a broker that cannot watch a helper. The upper layer is made by hand: no
  * sandbox is made.
  */
+#include "base/sys/kernel.h"
+#include "box/spawn.h"
 #include "broker/peer.h"
 #include "broker/test-support.h"
-#include "sandbox/spawn.h"
 #include "spec/change.h"
-#include "sys/kernel.h"
 
 #include <ftw.h>
 #include <stdio.h>

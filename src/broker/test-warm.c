@@ -6,9 +6,9 @@
 #include "broker/broker.h"
 
 #include "base/clock.h"
+#include "base/sys/kernel.h"
+#include "broker/broker-proto.h"
 #include "broker/test-support.h"
-#include "link/broker-proto.h"
-#include "sys/kernel.h"
 
 #include <fcntl.h>
 #include <sched.h>

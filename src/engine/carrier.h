@@ -6,7 +6,7 @@
  */
 #pragma once
 
-#include "client/executor.h"
+#include "run/executor.h"
 
 struct carrier {
 	/* As executor_start(). on_end comes later, exactly once, unless this fails. */

@@ -4,7 +4,7 @@
  *
  *   state     what it may do next: execution-state.h, with the diagram
  *   record    what is durable, or will be: execution-record.h
- *   stream    output, events, watchers: stream/stream.h
+ *   stream    output, events, watchers: engine/stream/stream.h
  *   readback  the copy that readers of an ended execution share: readback.h
  *
  * Each move is one function:
@@ -19,19 +19,19 @@
 #pragma once
 
 #include "base/caller.h"
+#include "base/loop/fiber-queue.h"
 #include "base/sha256.h"
-#include "client/executor.h"
 #include "engine/carrier.h"
 #include "engine/engine-metrics.h"
 #include "engine/engine.h"
 #include "engine/execution-record.h"
 #include "engine/execution-state.h"
+#include "engine/history/history.h"
 #include "engine/queue.h"
 #include "engine/readback.h"
+#include "engine/stream/stream.h"
 #include "engine/text-file.h"
-#include "history/history.h"
-#include "loop/fiber-queue.h"
-#include "stream/stream.h"
+#include "run/executor.h"
 
 enum {
 	TABLE_SIZE = 4096,

@@ -2,8 +2,8 @@
 /* The engine as a whole: its birth with what the last process left, its clock, and its end. */
 #include "engine/engine-private.h"
 
-#include "analyse/analyse.h"
 #include "base/clock.h"
+#include "run/analyse/analyse.h"
 
 #include <string.h>
 

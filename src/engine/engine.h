@@ -8,7 +8,7 @@
  *
  * Two kinds of submission. A *job* (POST /v1/executions) is acknowledged once its row is durable: `on_accepted`. A *waited* one
  * (POST /v1/execute) is answered with its result: `on_end`. Both share the queue: priorities, callers in turn inside one, bounds.
- * Output and other events of an execution are its stream (stream/stream.h): watchers read it at their own pace.
+ * Output and other events of an execution are its stream (engine/stream/stream.h): watchers read it at their own pace.
  *
  * Callbacks come from the loop, never from inside a call of this header, and may call everything here but engine_free().
  * A `caller` that is NULL sees all executions. An execution of another caller looks as if it did not exist (ERROR_NOT_FOUND).
@@ -17,11 +17,11 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "base/loop/loop.h"
 #include "base/span.h"
-#include "loop/loop.h"
+#include "engine/stream/watcher.h"
 #include "spec/limits.h"
 #include "spec/usage.h"
-#include "stream/watcher.h"
 
 #include <jansson.h>
 #include <stdbool.h>

@@ -7,8 +7,8 @@
 #include "engine/engine-private.h"
 
 #include "base/clock.h"
+#include "base/loop/worker.h"
 #include "base/utf8.h"
-#include "loop/worker.h"
 
 #include <string.h>
 #include <unistd.h>

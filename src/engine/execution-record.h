@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "base/sha256.h"
 #include "base/span.h"
-#include "history/history.h"
+#include "engine/history/history.h"
 
 enum { NAME_BYTES = 128 };
 

@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
-#include "loop/fiber.h"
+#include "base/loop/fiber.h"
 
 #include <fcntl.h>
 #include <string.h>

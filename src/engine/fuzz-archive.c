@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "engine/archive-read.h"
+#include "engine/stream/events.h"
 #include "spec/request.h"
-#include "stream/events.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -3,9 +3,9 @@
 #include "engine/engine-private.h"
 
 #include "base/clock.h"
+#include "base/loop/fiber.h"
 #include "base/parse.h"
-#include "loop/fiber.h"
-#include "sys/textfile.h"
+#include "base/sys/textfile.h"
 
 #include <dirent.h>
 #include <stdio.h>

@@ -2,10 +2,10 @@
 /* What can be asked about one execution by its id, whether it lives or lies in the history. */
 #include "engine/engine-private.h"
 
-#include "analyse/analyse.h"
 #include "base/clock.h"
 #include "base/fd.h"
-#include "loop/worker.h"
+#include "base/loop/worker.h"
+#include "run/analyse/analyse.h"
 
 #include <fcntl.h>
 #include <linux/openat2.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Executions that ended a while ago, read back from the history: watching one is the same code for the living and the ended. Events
- * that the log has come again as they were; of the others, the order of the two outputs is not known (stream/events.h).
+ * that the log has come again as they were; of the others, the order of the two outputs is not known (engine/stream/events.h).
  *
  * All readers of an ended execution share one copy. The copy goes with its last reader, or when there are more copies than
  * ended_max, or more bytes than ended_bytes_max: then the oldest copies of the caller with the most are dropped, and their

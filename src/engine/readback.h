@@ -9,7 +9,7 @@
 #pragma once
 
 #include "base/caller.h"
-#include "loop/fiber-queue.h"
+#include "base/loop/fiber-queue.h"
 
 struct engine;
 struct execution;

@@ -6,9 +6,9 @@
  */
 #include "engine/engine-private.h"
 
-#include "analyse/analyse.h"
+#include "base/loop/worker.h"
 #include "engine/unpack.h"
-#include "loop/worker.h"
+#include "run/analyse/analyse.h"
 
 #include <string.h>
 

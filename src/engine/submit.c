@@ -10,8 +10,8 @@
 #include "engine/engine-private.h"
 
 #include "base/clock.h"
-#include "loop/fiber.h"
-#include "loop/worker.h"
+#include "base/loop/fiber.h"
+#include "base/loop/worker.h"
 #include "spec/read.h"
 
 #include <string.h>

@@ -2,8 +2,8 @@
 /* What is too large: for a row, for the loop's thread. It is the matter of one execution; others go on. */
 #include "engine/test-support.h"
 
-#include "loop/fiber.h"
-#include "loop/worker.h"
+#include "base/loop/fiber.h"
+#include "base/loop/worker.h"
 
 #include <semaphore.h>
 

@@ -5,9 +5,9 @@
  */
 #include "engine/test-support.h"
 
-#include "link/link.h"
-#include "sys/kernel.h"
-#include "sys/probe.h"
+#include "base/sys/kernel.h"
+#include "base/sys/probe.h"
+#include "run/link/link.h"
 
 #include <signal.h>
 #include <sys/socket.h>

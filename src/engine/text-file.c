@@ -3,7 +3,7 @@
 #include "engine/text-file.h"
 
 #include "base/fd.h"
-#include "loop/worker.h"
+#include "base/loop/worker.h"
 
 #include <string.h>
 #include <sys/stat.h>

@@ -2,13 +2,13 @@
 /*
  * Large texts of executions: a request or a result from TEXT_FILE_BYTES on lies in a file of its own (HISTORY_REQUEST,
  * HISTORY_RESULT) and its row has "" instead. SQLite would copy it several times over, in the loop's time; a file is written
- * and read on the worker (loop/worker.h), if the caller is on a fiber, without holding up the loop. A file without a
+ * and read on the worker (base/loop/worker.h), if the caller is on a fiber, without holding up the loop. A file without a
  * row is swept like any other.
  */
 #pragma once
 
 #include "base/span.h"
-#include "history/history.h"
+#include "engine/history/history.h"
 
 #include <jansson.h>
 

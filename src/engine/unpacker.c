@@ -6,9 +6,9 @@
 #include "engine/unpacker.h"
 
 #include "base/fd.h"
-#include "confine/confine.h"
+#include "base/sys/kernel.h"
+#include "box/confine/confine.h"
 #include "engine/archive-read.h"
-#include "sys/kernel.h"
 
 #include <signal.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The process that archives are unpacked in. The front starts one unpacker before it confines itself; the unpacker waits, and forks a
- * process for each archive that does the work and ends. Neither can open, connect or start anything (confine/): the archive's
+ * process for each archive that does the work and ends. Neither can open, connect or start anything (box/confine/): the archive's
  * process has memory, one socket and 10 seconds of processor time, and what it says is checked as if an attacker had said it.
  *
  *   front ──one end of a stream socket──▶ unpacker ──fork──▶ archive's process

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Watching executions: finding the stream of one that lives or has ended, and what a stream asks of the execution that owns it
- * (stream/stream.h).
+ * (engine/stream/stream.h).
  */
 #include "engine/engine-private.h"
 

@@ -4,8 +4,8 @@
 
 #include <string.h>
 
-#include "compat/tools/execute-004.h"
 #include "engine/engine.h"
+#include "mcp/execute/execute-004.h"
 #include "session/session.h"
 
 enum { NEWEST_EXECUTIONS = 100 };

@@ -7,8 +7,8 @@
 
 #include "base/base64.h"
 #include "base/fd.h"
+#include "base/loop/worker.h"
 #include "engine/engine.h"
-#include "loop/worker.h"
 #include "mcp/work.h"
 
 const char *image_type(struct span bytes)

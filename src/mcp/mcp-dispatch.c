@@ -8,7 +8,7 @@
 #include <sys/random.h>
 
 #include "base/clock.h"
-#include "loop/worker.h"
+#include "base/loop/worker.h"
 #include "mcp/mcp-private.h"
 
 enum { TICK_S = 30, LIST_TTL_MS = 60000 };

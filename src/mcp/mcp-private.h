@@ -3,7 +3,7 @@
 #pragma once
 
 #include "base/caller.h"
-#include "loop/loop.h"
+#include "base/loop/loop.h"
 #include "mcp/input.h"
 #include "mcp/mcp.h"
 #include "mcp/message.h"

@@ -5,9 +5,9 @@
  */
 #include "base/base64.h"
 #include "base/fd.h"
+#include "base/loop/worker.h"
 #include "base/utf8.h"
 #include "engine/engine.h"
-#include "loop/worker.h"
 #include "mcp/complete-values.h"
 #include "mcp/images.h"
 #include "mcp/resource.h"

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/caller.h"
-#include "loop/loop.h"
+#include "base/loop/loop.h"
 #include "mcp/input.h"
 #include "mcp/prompt.h"
 #include "mcp/resource.h"

@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "base/base64.h"
-#include "compat/tools/execute-004.h"
+#include "mcp/execute/execute-004.h"
 #include "mcp/tool-shapes.h"
 
 static const char png[] = "\x89PNG\r\n\x1a\n and what follows";

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tool execute_code of Codomyrmex (SPEC §9): compat/tools/execute-004.h reads its arguments and writes its answers. */
+/* The tool execute_code of Codomyrmex (SPEC §9): mcp/execute/execute-004.h reads its arguments and writes its answers. */
 #include "mcp/tools.h"
 
-#include "compat/tools/execute-004.h"
 #include "engine/engine.h"
 #include "engine/text-file.h"
+#include "mcp/execute/execute-004.h"
 #include "mcp/images.h"
 #include "mcp/tool-shapes.h"
 #include "session/session.h"

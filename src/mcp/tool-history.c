@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tools of past executions: one by its id, its output page by page, and the search for others. */
 #include "base/fd.h"
+#include "base/loop/fiber.h"
 #include "base/timestamp.h"
 #include "engine/engine.h"
 #include "engine/text-file.h"
-#include "loop/fiber.h"
 #include "mcp/brief.h"
 #include "mcp/images.h"
 #include "mcp/text-page.h"

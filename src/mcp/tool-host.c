@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tools about this host: its languages, and what its policies allow. */
-#include "client/executor.h"
-#include "compat/tools/execute-004.h"
+#include "mcp/execute/execute-004.h"
 #include "mcp/tool-shapes.h"
 #include "mcp/tools.h"
+#include "run/executor.h"
 
 #include <string.h>
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tools of sessions: making, running, copying, beginning anew, ending. The handle is the session's id. */
-#include "analyse/analyse.h"
+#include "base/loop/worker.h"
 #include "engine/engine.h"
-#include "loop/worker.h"
 #include "mcp/brief.h"
 #include "mcp/images.h"
 #include "mcp/tool-shapes.h"
 #include "mcp/tools.h"
+#include "run/analyse/analyse.h"
 #include "session/session.h"
 
 #include <string.h>

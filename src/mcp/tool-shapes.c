@@ -9,7 +9,7 @@
 
 /* --- arguments --- */
 
-/* Codomyrmex: no bounds here, because what is out of range is clamped or answered (compat/tools/execute-004.h). */
+/* Codomyrmex: no bounds here, because what is out of range is clamped or answered (mcp/execute/execute-004.h). */
 static const struct schema_field execute_arguments[] = {
 	{ "language", "string", NULL }, /* its help names the languages of this host */
 	{ "code", "string", "the whole program" },

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/loop/fiber.h"
 #include "base/utf8.h"
-#include "loop/fiber.h"
 #include "mcp/brief.h"
 #include "mcp/work.h"
 #include "session/session.h"

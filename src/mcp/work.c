@@ -4,8 +4,8 @@
 
 #include <string.h>
 
-#include "loop/fiber.h"
-#include "loop/worker.h"
+#include "base/loop/fiber.h"
+#include "base/loop/worker.h"
 #include "mcp/brief.h"
 
 static void work_free(struct mcp_work *w)

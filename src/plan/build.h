@@ -3,7 +3,7 @@
 #pragma once
 
 #include "plan/plan.h"
-#include "policy/policy.h"
+#include "plan/policy/policy.h"
 
 #define SANDBOX_WORK  "/sandbox"
 #define SANDBOX_BUILD "/build"

@@ -303,7 +303,7 @@ const struct syscall_row filter_syscalls[] = {
 	{ "socket", { 41, 198 }, TO_SOCKET },
 	{ "socketpair", { 53, 199 }, TO_SOCKETPAIR },
 
-	/* The mover makes it in a session's copy, which it traces (sandbox/mover.h). Programs cannot trace one another. */
+	/* The mover makes it in a session's copy, which it traces (box/mover.h). Programs cannot trace one another. */
 	{ "setns", { 308, 268 }, TO_TRACER },
 
 	/* Known and refused: EPERM is a clearer answer than ENOSYS, which suggests an old kernel. */

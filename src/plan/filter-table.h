@@ -29,7 +29,7 @@ enum target {
 	TO_SOCKET_TYPE,
 	TO_SOCKET_PROTOCOL,
 	TO_SOCKET,
-	TO_INET_SOCKET, /* only in filters of Atoll's own processes (confine/) */
+	TO_INET_SOCKET, /* only in filters of Atoll's own processes (box/confine/) */
 	TO_SOCKETPAIR,
 	TO_PAIR_TYPE,
 	TO_PAIR,
@@ -55,7 +55,7 @@ enum target {
 	TO_PERSONALITY,
 	TO_PRCTL,
 	TO_CLONE,
-	TO_THREAD, /* only in filters of Atoll's own processes (confine/) */
+	TO_THREAD, /* only in filters of Atoll's own processes (box/confine/) */
 	TO_SOCKET_IOCTL,
 	TO_IOCTL,
 	TO_APART_IOCTL,
@@ -108,7 +108,7 @@ extern const uint32_t filter_arches[_MACHINE_MAX];    /* AUDIT_ARCH_* */
 enum target filter_target(enum filter_profile profile, const struct syscall_row *row);
 
 /*
- * A program from the target of each number, for filters with their own rows (confine/). Overwrites the array.
+ * A program from the target of each number, for filters with their own rows (box/confine/). Overwrites the array.
  */
 int filter_compile_numbers(uint8_t to_of[NR_KNOWN], enum machine machine,
 			   struct filter *ret) _must_check_;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a sandbox's relay (src/egress) may do, and what it did: one shared memory file. The broker writes the first
+ * What a sandbox's relay (src/box/egress) may do, and what it did: one shared memory file. The broker writes the first
  * part before the relay starts; the relay writes the second; the front reads that when the relay is dead. Plain data
  * of fixed size, which its reader checks.
  */

@@ -6,7 +6,7 @@
 #include "session/session-private.h"
 
 #include "base/base64.h"
-#include "loop/worker.h"
+#include "base/loop/worker.h"
 #include "spec/knob.h"
 #include "spec/request.h"
 

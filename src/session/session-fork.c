@@ -2,7 +2,7 @@
 /*
  * Copies of a live session. The session's runner is asked to fork, as a turn like others; and the new sessions begin at once, so that
  * their sandboxes are made while it forks. Each process that the runner forks announces itself on the channel, where the kernel
- * names it, and waits; the broker moves it into the next of these sandboxes (sandbox/mover.h). The copy says `ready` on its new channel.
+ * names it, and waits; the broker moves it into the next of these sandboxes (box/mover.h). The copy says `ready` on its new channel.
  *
  *   turn ─┬─▶ sessions, lives, RUN {parent} ──────────┬─ COPY {process} ──▶ ready ─┐
  *         └─▶ {"op": "fork"}: runner forks ──▶ channel ┘                            │

@@ -15,12 +15,12 @@
 #pragma once
 
 #include "base/caller.h"
-#include "client/evaluation.h"
-#include "client/executor.h"
 #include "engine/carrier.h"
-#include "link/capture.h"
-#include "link/channel.h"
-#include "link/idleness.h"
+#include "run/evaluation.h"
+#include "run/executor.h"
+#include "run/link/capture.h"
+#include "run/link/channel.h"
+#include "run/link/idleness.h"
 #include "session/session.h"
 #include "spec/result.h"
 

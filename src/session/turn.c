@@ -6,8 +6,8 @@
 #include "session/session-private.h"
 
 #include "base/clock.h"
-#include "loop/fiber.h"
-#include "loop/worker.h"
+#include "base/loop/fiber.h"
+#include "base/loop/worker.h"
 
 #include <signal.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The changes of a run to its workspace: a list of records. The broker's helper writes it (sandbox/commit.h)
+ * The changes of a run to its workspace: a list of records. The broker's helper writes it (box/commit.h)
  * and the front reads it. Plain data without JSON, because the broker has none.
  *
  * A record is struct change up to the path's final NUL, padded with NULs to a multiple of 8 bytes; `length`

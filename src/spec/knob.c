@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * See knob.h. A value is checked three times: its type (text, whole number, real), the hard bounds of its row,
- * and later, in policy/, the ceiling of the policy in force. knob_check() words every refusal, so the messages
+ * and later, in plan/policy/, the ceiling of the policy in force. knob_check() words every refusal, so the messages
  * are the same everywhere.
  */
 #include "spec/knob.h"

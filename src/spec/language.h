@@ -39,7 +39,7 @@ struct language_warm { /* all NULL without the section; with it, no list is NULL
 };
 
 /*
- * Section `kit`: files to make ready before a source is compiled for the first time (toolchain/kit.h). All NULL
+ * Section `kit`: files to make ready before a source is compiled for the first time (run/toolchain/kit.h). All NULL
  * without the section. A compile with a kit differs in words, variables and time, never in its product.
  */
 struct language_kit {

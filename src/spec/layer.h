@@ -18,7 +18,7 @@ enum layer {
 	LAYER_CGROUP_CPU,
 	LAYER_OVERLAY,
 	LAYER_PROC,
-	LAYER_BROKER, /* Atoll's own processes: confine/ */
+	LAYER_BROKER, /* Atoll's own processes: box/confine/ */
 	LAYER_FRONT,
 	_LAYER_MAX,
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * `mounts` of a request: {TARGET: SOURCE}, directories of the host that the program sees, read-only. Here are names and shapes only;
- * policy/ decides which sources may be shown. A target is none of the directories that every sandbox has.
+ * plan/policy/ decides which sources may be shown. A target is none of the directories that every sandbox has.
  */
 #include "spec/request-read.h"
 

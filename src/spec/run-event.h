@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Events of a run while it lasts: one struct from the broker's records (link/job.c) to the listener. Layers
+ * Events of a run while it lasts: one struct from the broker's records (run/link/job.c) to the listener. Layers
  * between the two handle the kinds that they change and pass on the others. A new event is a kind and a member
  * here, the place that reports it, and the listener.
  */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shared by the unit tests of spec/ and policy/. Tests may read files; the code under test may not. */
+/* Shared by the unit tests of spec/ and plan/policy/. Tests may read files; the code under test may not. */
 #pragma once
 
 #include <fcntl.h>

@@ -16,7 +16,7 @@ import time
 
 ROOT, BUILD = sys.argv[1:3]
 ATOLL = f"{BUILD}/atoll"
-TEST_CGROUP = f"{BUILD}/src/sandbox/test-cgroup"
+TEST_CGROUP = f"{BUILD}/src/box/test-cgroup"
 USER = 65533
 GROUP = "/sys/fs/cgroup/user.slice"
 TESTS = "/tmp/tests.json"
@@ -333,7 +333,7 @@ def main():
     emit("kernel", release=os.uname().release)
     emit("doctor", **call([ATOLL, "doctor", "--json"], timeout=300))
     emit("unit_cgroup", **call([TEST_CGROUP]))
-    emit("unit_probe", **call([f"{BUILD}/src/sys/test-probe"]))
+    emit("unit_probe", **call([f"{BUILD}/src/base/sys/test-probe"]))
     for path in ("/tmp/open", "/tmp/public"):
         with open(path, "w") as f:
             f.write("public\n")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Analysis of programs that really fail (SPEC §12): test/analysis/LANGUAGE.yaml.
 
-Each program is run by `atoll run --json`; build/src/analyse/analyse-lines makes the analysis and the debug report of
+Each program is run by `atoll run --json`; build/src/run/analyse/analyse-lines makes the analysis and the debug report of
 request and result. A case gives every field it expects exactly; a text that ends with * is a beginning, `excerpt` is one
 line of the excerpt.
 """

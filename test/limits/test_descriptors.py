@@ -15,7 +15,7 @@ from resident import own, wait_until
 from web import Web
 
 quick = pytest.mark.quick
-# Kept open because that is quicker, within a share of the limit (sandbox/cgroup-open.h): none of these is a run's own.
+# Kept open because that is quicker, within a share of the limit (box/cgroup-open.h): none of these is a run's own.
 KEPT = re.compile(r"/atoll-[^/]+/[^/]+$|/net/(snmp6?|netstat|rt6_stats|sockstat|ipv4/route/flush)$")
 # Its sockets, its pidfd, two directories, /dev, its network namespace; its program's pidfd; and its caller's socket.
 MOST = {"warm": 10, "cold": 7}

@@ -31,13 +31,13 @@ def function(lines=1, parameters="void", name="probe"):
 # check, file, text that passes, text that does not, words of the complaint
 PLANTED = [
     ("layers", "src/spec/a.c", '#include "base/buf.h"\n', '#include "plan/plan.h"\n', 'spec/ may not include "plan/plan.h"'),
-    ("layers", "src/link/a.c", '#include "plan/plan.h"\n', '#include "sandbox/cgroup.h"\n', "link/ may not"),
-    ("layers", "src/compat/a/a.c", '#include "compat/a/a.h"\n', '#include "compat/b/b.h"\n', "compat/ may not"),
-    ("layers", "src/policy/a.c", '#include "spec/host-facts.h"\n', '#include "sys/probe.h"\n', "policy/ may not"),
-    ("layers", "src/broker/a.c", '#include "sandbox/cgroup.h"\n', "#include <jansson.h>\n", "<jansson.h>"),
-    ("layers", "src/policy/b.c", "#include <jansson.h>\n", "#include <yaml.h>\n", "<yaml.h>"),
+    ("layers", "src/run/link/a.c", '#include "broker/broker-proto.h"\n', '#include "box/cgroup.h"\n', "run/link/ may not"),
+    ("layers", "src/web/compat/a/a.c", '#include "web/compat/a/a.h"\n', '#include "web/compat/b/b.h"\n', "compat/a/ may not"),
+    ("layers", "src/plan/policy/a.c", '#include "base/sys/host-facts.h"\n', '#include "box/cgroup.h"\n', "plan/policy/ may not"),
+    ("layers", "src/broker/a.c", '#include "box/cgroup.h"\n', "#include <jansson.h>\n", "<jansson.h>"),
+    ("layers", "src/plan/policy/b.c", "#include <jansson.h>\n", "#include <yaml.h>\n", "<yaml.h>"),
     ("layers", "src/base/a.c", '#include "base/buf.h"\n', '#include "buf.h"\n', "name the folder"),
-    ("layers", "src/base/b.c", '/* #include "cli/x.h" */\n', '#include "cli/x.h"\n', "base/ may not"),
+    ("layers", "src/base/b.c", '/* #include "run/x.h" */\n', '#include "run/x.h"\n', "base/ may not"),
     ("layers", "src/engine/b.c", "int a;\n", "#include <pthread.h>\n", "<pthread.h>"),
     ("size", "src/base/a.c", function(120), function(121), "probe() has 121 lines"),
     ("size", "src/base/a.c", "int a;\n" * 1000, "int a;\n" * 1001, "1001 lines"),
@@ -71,12 +71,12 @@ PLANTED = [
     ("prose", "include/atoll/atoll.h", "/* The account nobody. */\n", "/* Frees whatever is left. */\n", '"whatever"'),
     ("prose", "doc/a.md", 'Never write "somebody".\n', "Somebody writes.\n", '"Somebody"'),
     ("prose", "README.md", "Each caller.\n", "For everybody.\n", '"everybody"'),
-    ("foreign", "src/cli/a.c", 'return print_out(&out); /* write(1) */\n', "return fd_write_all(STDOUT_FILENO, a, n);\n", "fd_write_all() does not escape"),
-    ("foreign", "src/cli/a.c", 'p("puts(x)"); x->write(1);\n', 'printf("%s", repr);\n', "use print_out()"),
-    ("foreign", "src/remote/a.c", "print_text(1, a);\n", "print_raw(1, a, n);\n", "print_raw() does not escape"),
+    ("foreign", "src/atoll/commands/a.c", 'return print_out(&out); /* write(1) */\n', "return fd_write_all(STDOUT_FILENO, a, n);\n", "fd_write_all() does not escape"),
+    ("foreign", "src/atoll/commands/a.c", 'p("puts(x)"); x->write(1);\n', 'printf("%s", repr);\n', "use print_out()"),
+    ("foreign", "src/atoll/remote/a.c", "print_text(1, a);\n", "print_raw(1, a, n);\n", "print_raw() does not escape"),
     ("errors", "src/engine/a.c", 'p("429"); n = 429u; m = x.429;\n', "return 429;\n", "429 is an HTTP status"),
-    ("errors", "src/cli/a.c", "n = 400 * 500;\n", "if (c->status == 400)\n", "400 is an HTTP status"),
-    ("errors", "src/cli/a.c", "status = 200 << 10;\n", "ok = r.status / 100 == 2;\n", "100 is an HTTP status"),
+    ("errors", "src/atoll/commands/a.c", "n = 400 * 500;\n", "if (c->status == 400)\n", "400 is an HTTP status"),
+    ("errors", "src/atoll/commands/a.c", "status = 200 << 10;\n", "ok = r.status / 100 == 2;\n", "100 is an HTTP status"),
     ("errors", "src/base/a.h", "/* BUSY */\n", "/* BUSY: 429 */\n", "429 is an HTTP status"),
     ("errors", "src/base/a.c", "return error_oom(err);\n",
      'return error_set(err, ERROR_INTERNAL, ENOMEM,\n\t"out of memory");\n', "use error_oom()"),
@@ -101,13 +101,13 @@ def test_planted(tmp_path, name, path, good, bad, words):
 
 
 def test_statuses_where_they_belong(tmp_path):
-    for path in ("src/http/a.c", "src/api/a.c", "src/compat/a/a.c", "src/codec/a.c", "src/remote/a.c", "src/engine/callback.c"):
+    for path in ("src/web/http/a.c", "src/web/routes/a.c", "src/web/compat/a/a.c", "src/web/codec/a.c", "src/atoll/remote/a.c", "src/engine/callback.c"):
         plant(tmp_path, path, "status = 404;\n")
     assert lint("errors", tmp_path).returncode == 0
 
 
 def test_exit_in_main_file(tmp_path):
-    plant(tmp_path, "src/cli/main.c", "exit(1);\n")
+    plant(tmp_path, "src/atoll/commands/main.c", "exit(1);\n")
     assert lint("banned", tmp_path).returncode == 0
 
 
@@ -124,19 +124,29 @@ def test_folder_without_row(tmp_path):
 def test_row_that_no_file_uses(tmp_path):
     shutil.copytree(TOOLS.parent / "src", tmp_path / "src")
     assert lint("layers", tmp_path).stdout == ""
-    for path in (tmp_path / "src" / "init").glob("*.[ch]"):
+    for path in (tmp_path / "src" / "box" / "init").glob("*.[ch]"):
         path.write_text(re.sub(r'#include "plan/.*', "", path.read_text()))
-    assert "the row of init/ lists plan/" in lint("layers", tmp_path).stdout
+    assert "the row of box/init/ lists plan/" in lint("layers", tmp_path).stdout
+
+
+def test_rooms_in_a_circle(tmp_path):
+    (tmp_path / "src").mkdir()
+    tools = tmp_path / "tools"
+    shutil.copytree(TOOLS, tools)
+    table = tools / "check-layers.py"
+    table.write_text(table.read_text().replace('"spec": {"base"}', '"spec": {"base", "plan/policy"}'))
+    done = subprocess.run(["/usr/bin/python3", table, tmp_path], capture_output=True, text=True)
+    assert "the rooms include each other: " in done.stdout
 
 
 # first file, second file, words of the complaint about the second (or None)
 @pytest.mark.parametrize("first, second, words", [
-    (("src/base/a.c", "struct ant {\n};\n"), ("src/sys/b.c", "struct ant;\n/* struct ant { */\n"), None),
-    (("src/base/a.c", "struct ant {\n};\n"), ("src/sys/b.c", "struct ant {\n};\n"), "struct ant is also in src/base/a.c"),
-    (("src/base/a.c", "struct ant {\n};\n"), ("src/sys/test-b.c", "struct ant {\n};\n"), "struct ant is also in"),
-    (("src/base/a.c", "enum ant {\n\tX,\n};\n"), ("src/sys/b.h", "enum ant {\n\tX,\n};\n"), "enum ant is also in"),
+    (("src/base/a.c", "struct ant {\n};\n"), ("src/base/sys/b.c", "struct ant;\n/* struct ant { */\n"), None),
+    (("src/base/a.c", "struct ant {\n};\n"), ("src/base/sys/b.c", "struct ant {\n};\n"), "struct ant is also in src/base/a.c"),
+    (("src/base/a.c", "struct ant {\n};\n"), ("src/base/sys/test-b.c", "struct ant {\n};\n"), "struct ant is also in"),
+    (("src/base/a.c", "enum ant {\n\tX,\n};\n"), ("src/base/sys/b.h", "enum ant {\n\tX,\n};\n"), "enum ant is also in"),
     (("src/base/a.c", ""), ("src/base/a.h", ""), None),
-    (("src/base/a.c", ""), ("src/sys/a.h", ""), "a file of that name is also src/base/a.c"),
+    (("src/base/a.c", ""), ("src/base/sys/a.h", ""), "a file of that name is also src/base/a.c"),
 ])
 def test_word_twice(tmp_path, first, second, words):
     plant(tmp_path, *first)

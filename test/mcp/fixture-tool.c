@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "loop/loop.h"
+#include "base/loop/loop.h"
 #include "mcp/subscription.h"
 
 static int call_text(struct mcp_call *call, const json_t *arguments _unused_)

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "daemon/front.h"
+#include "atoll/daemon/front.h"
 
 json_t *fixture_schema(const char *text)
 {

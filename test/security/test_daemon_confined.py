@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The daemon's own processes, as an attacker would find them who has taken one over: what each may call, hold and see. What happens
-to one that tries more is tried by src/confine/test-confine.c and src/engine/test-unpack.c, which enter the same roles."""
+to one that tries more is tried by src/box/confine/test-confine.c and src/engine/test-unpack.c, which enter the same roles."""
 import base64
 import io
 import os

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One account takes all connections that accounts share, and closes them. How the front's time is shared: src/http/test-share.c."""
+"""One account takes all connections that accounts share, and closes them. How the front's time is shared: src/web/http/test-share.c."""
 import contextlib
 import socket
 import time

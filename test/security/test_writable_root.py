@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A root that the program may write to: anywhere, within its limits, and without any effect on the host or on the next run.
 
-What is written goes to layers on the run's own scratch file system (src/sandbox/layers.h). Only root's broker has them."""
+What is written goes to layers on the run's own scratch file system (src/box/layers.h). Only root's broker has them."""
 import hashlib
 import json
 import os

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Attacks on the move of a copy into its sandbox (sandbox/mover.h). The copy is the tenant's code, and so is all that shares its parent's sandbox.
+"""Attacks on the move of a copy into its sandbox (box/mover.h). The copy is the tenant's code, and so is all that shares its parent's sandbox.
 
 An attack may make its own fork fail, soon. What must hold: a copy that comes through has no right and sees nothing of outside, the
 parent goes on, and nothing is left (the leak oracle looks after each test).

@@ -232,7 +232,7 @@ LARGE_TABLE = "class T:\n    def _repr_html_(self): return '<td>é' * (3 << 20)\
 @pytest.mark.alone
 @pytest.mark.parametrize("accept", ["text/event-stream", "application/x-ndjson"])
 def test_large_outputs_hold_no_other_client_up(web, kept, accept):
-    """The worker encodes them (api/event-stream.c). On the front's own thread one took 70 ms and more, each time."""
+    """The worker encodes them (web/routes/event-stream.c). On the front's own thread one took 70 ms and more, each time."""
     def longest_wait():
         waits, over = [], threading.Event()
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""client/executor.h: many runs at once in one process, one thread and over one link (test/service-drive.c is that process)."""
+"""run/executor.h: many runs at once in one process, one thread and over one link (test/service-drive.c is that process)."""
 import hashlib
 import json
 import os

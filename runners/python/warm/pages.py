@@ -2,7 +2,7 @@
 """Takes the pieces of memory that are free in the zygote, so that what its children allocate lies side by side.
 
 A child copies each page at its first write. New objects in the gaps between old ones would cost a page each. Side by side they
-lie on few pages, which the agent's probe finds (src/warm/agent-pages.c).
+lie on few pages, which the agent's probe finds (src/agent/agent-pages.c).
 """
 import sys
 

@@ -2,7 +2,7 @@
 """Sample programs with common operations.
 
 The zygote runs all of them, so that caches are filled and bytecode is specialised before the fork. The agent's probe runs
-usual() (src/warm/agent-pages.c).
+usual() (src/agent/agent-pages.c).
 """
 
 BASE = """

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `atoll`: finds the subcommand in the table and calls it. */
+#include <fcntl.h>
+#include <stdbool.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "atoll/commands/cmd.h"
+#include "atoll/commands/printer.h"
+#include "atoll/commands/say.h"
+#include "base/fd.h"
+#include "base/suggest.h"
+
+enum { HELP_MAX = 64 << 10 };
+
+const struct command *const all_commands[] = {
+	&cmd_run,     &cmd_serve,   &cmd_pool,	       &cmd_ps,	 &cmd_cancel,	  &cmd_session,
+	&cmd_history, &cmd_debug,   &cmd_cleanup,      &cmd_mcp, &cmd_languages,  &cmd_prepare,
+	&cmd_doctor,  &cmd_version, &cmd_dump_seccomp, &cmd_man, &cmd_completion, NULL,
+};
+
+static int print_help(int fd, const struct buf *text)
+{
+	int r = print_text(fd, (struct span){ text->data, text->len });
+
+	if (r < 0) {
+		say("cannot write to standard output: %s", strerror(-r));
+		return EXIT_OURS;
+	}
+	return 0;
+}
+
+static int out_of_memory(void)
+{
+	say("out of memory");
+	return EXIT_OURS;
+}
+
+/* The last word of its name. */
+static const char *word_of(const struct command *command)
+{
+	const char *space = strrchr(command->name, ' ');
+
+	return space ? space + 1 : command->name;
+}
+
+static int list_commands(struct buf *text, const struct command *const *list)
+{
+	int r = buf_puts(text, "\nCommands:\n");
+
+	for (; r == 0 && *list; list++)
+		if (!(*list)->hidden)
+			r = buf_printf(text, "  %-11s %s\n", word_of(*list), (*list)->summary);
+	return r;
+}
+
+static int help_all(int fd)
+{
+	_cleanup_buf_ struct buf text = { 0 };
+	int r;
+
+	buf_init(&text, HELP_MAX);
+	r = buf_puts(&text, "atoll runs untrusted code in a sandbox and reports exactly what "
+			    "happened.\n\nUsage: atoll COMMAND [OPTIONS]\n");
+	if (r == 0)
+		r = list_commands(&text, all_commands);
+	if (r == 0)
+		r = buf_puts(&text, "  help        explain a command\n"
+				    "\n`atoll help COMMAND` lists its options.\n");
+	return r < 0 ? out_of_memory() : print_help(fd, &text);
+}
+
+int help_command(const struct command *command)
+{
+	_cleanup_buf_ struct buf text = { 0 };
+	int r;
+
+	buf_init(&text, HELP_MAX);
+	r = buf_printf(&text, "Usage: atoll %s%s%s\n\n%s.\n", command->name,
+		       *command->usage ? " " : "", command->usage, command->summary);
+	if (r == 0 && command->details)
+		r = buf_printf(&text, "\n%s", command->details);
+	if (r == 0 && command->commands)
+		r = list_commands(&text, command->commands);
+	if (r == 0 && command->commands)
+		r = buf_printf(&text, "\n`atoll help %s COMMAND` lists its options.\n",
+			       command->name);
+	if (r == 0 && command->options)
+		r = options_print(command->options, &text);
+	return r < 0 ? out_of_memory() : print_help(STDOUT_FILENO, &text);
+}
+
+static const struct command *find_command(const struct command *const *list, const char *word)
+{
+	for (; *list; list++)
+		if (strcmp(word_of(*list), word) == 0)
+			return *list;
+	return NULL;
+}
+
+/* parent: the command whose subcommand was looked for, or NULL. */
+static int unknown_command(const struct command *parent, const char *word)
+{
+	const char *name = parent ? parent->name : "", *space = parent ? " " : "";
+	struct suggestion s = { 0 };
+
+	for (const struct command *const *c = parent ? parent->commands : all_commands; *c; c++)
+		if (!(*c)->hidden)
+			suggest_offer(&s, word, word_of(*c));
+	if (!parent)
+		suggest_offer(&s, word, "help");
+	if (s.best)
+		say("unknown command '%s%s%.60s'; did you mean '%s'?", name, space, word, s.best);
+	else if (!parent && word[0] == '-')
+		say("unknown option '%.60s'; options follow a command: `atoll help` lists all",
+		    word);
+	else if (!parent && access(word, F_OK) == 0)
+		say("unknown command '%.60s'; to run that file: atoll run %.60s", word, word);
+	else
+		say("unknown command '%s%s%.60s'; `atoll help%s%s` lists all", name, space, word,
+		    space, name);
+	return EXIT_OURS;
+}
+
+static int help_main(int argc, char **argv)
+{
+	const struct command *command = NULL;
+
+	if (argc < 2 || argv[1][0] == '-')
+		return help_all(STDOUT_FILENO);
+	for (int i = 1; i < argc && (!command || command->commands); i++) {
+		const struct command *next = find_command(
+			command ? command->commands : all_commands, argv[i]);
+
+		if (!next)
+			return unknown_command(command, argv[i]);
+		command = next;
+	}
+	return help_command(command);
+}
+
+/*
+ * Calls the command that the words name, descending through commands that have subcommands. A command with subcommands and a main of
+ * its own runs that when no subcommand is named.
+ */
+static int run_command(const struct command *command, int argc, char **argv)
+{
+	while (command->commands) {
+		const struct command *next;
+
+		if (command->main && (argc < 2 || argv[1][0] == '-'))
+			break;
+		if (argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0))
+			return help_command(command);
+		if (argc < 2) {
+			say("'%s' needs a command; `atoll help %s` lists all", command->name,
+			    command->name);
+			return EXIT_OURS;
+		}
+		next = find_command(command->commands, argv[1]);
+		if (!next)
+			return unknown_command(command, argv[1]);
+		command = next;
+		argc--;
+		argv++;
+	}
+	return command->main(command, argc, argv);
+}
+
+static int print_version(void)
+{
+	_cleanup_buf_ struct buf text = { 0 };
+
+	buf_init(&text, 64);
+	return buf_printf(&text, "atoll %s\n", ATOLL_VERSION) < 0
+		       ? out_of_memory()
+		       : print_help(STDOUT_FILENO, &text);
+}
+
+static int version_main(const struct command *self, int argc, char **argv)
+{
+	struct arguments args = { .argc = argc, .argv = argv };
+	struct error err = { 0 };
+	int r = options_parse(self->options, &args, NULL, &err);
+
+	if (r < 0)
+		return say_error(&err);
+	return r > 0 ? help_command(self) : print_version();
+}
+
+static const struct option_list version_options = { .n = 0 };
+
+const struct command cmd_version = {
+	.name = "version",
+	.usage = "",
+	.summary = "print the version",
+	.options = &version_options,
+	.main = version_main,
+};
+
+/*
+ * If the process is started without standard streams, the first opened files would get their numbers. What cannot be written must not
+ * seem written: the place of a closed stream can only be read.
+ */
+static bool fill_standard_streams(void)
+{
+	int fd;
+
+	do
+		fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	while (fd >= 0 && fd <= STDERR_FILENO);
+	(void)fd_close(fd);
+	return fd >= 0;
+}
+
+int main(int argc, char **argv)
+{
+	const struct command *command;
+
+	if (!fill_standard_streams()) {
+		say("cannot open /dev/null: %s", strerror(errno));
+		return EXIT_OURS;
+	}
+	if (argc < 2) {
+		(void)help_all(STDERR_FILENO);
+		return EXIT_OURS;
+	}
+	if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0)
+		return print_version();
+	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
+		return help_all(STDOUT_FILENO);
+	if (strcmp(argv[1], "help") == 0)
+		return help_main(argc - 1, argv + 1);
+	command = find_command(all_commands, argv[1]);
+	if (!command)
+		return unknown_command(NULL, argv[1]);
+	variables_check();
+	return run_command(command, argc - 1, argv + 1);
+}

@@ -1,0 +1,398 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The options of `atoll run`. Most of them become keys of the request as they were written ("512m", a network mode): the library checks
+ * them, so that the command line and the API refuse the same things with the same words.
+ */
+#include "atoll/commands/cmd-run.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "spec/request.h"
+
+/* The object or list below key, created if absent. */
+static json_t *below(json_t *object, const char *key, json_t *(*make)(void))
+{
+	if (!json_object_get(object, key))
+		(void)json_object_set_new(object, key, make());
+	return json_object_get(object, key);
+}
+
+struct name_value { /* NAME=value */
+	char name[1024];
+	const char *value;
+};
+
+static int split_pair(const struct option *self, const char *text, struct name_value *ret,
+		      struct error *err)
+{
+	const char *equals = strchr(text, '=');
+
+	if (!equals || equals == text)
+		return error_set(err, ERROR_INPUT, EINVAL, "%s wants %s, not '%.200s'", self->flag,
+				 self->argument, text);
+	if ((size_t)(equals - text) >= sizeof(ret->name))
+		return error_set(err, ERROR_INPUT, EINVAL, "the name in %s is too long",
+				 self->flag);
+	memcpy(ret->name, text, (size_t)(equals - text));
+	ret->name[equals - text] = '\0';
+	ret->value = equals + 1;
+	return 0;
+}
+
+/* A name alone takes the variable of this process, as with `docker run`. */
+static int name_variable(const char *name, struct name_value *ret, struct error *err)
+{
+	if (snprintf(ret->name, sizeof(ret->name), "%s", name) >= (int)sizeof(ret->name))
+		return error_set(err, ERROR_INPUT, EINVAL, "the name in --env is too long");
+	ret->value = getenv(name);
+	return ret->value ? 0
+			  : error_set(err, ERROR_INPUT, EINVAL,
+				      "--env wants K=V, or a variable that is set here, and "
+				      "'%.200s' is not set",
+				      name);
+}
+
+static int apply_env(void *data, const struct option *self, const char *value, struct error *err)
+{
+	struct run_options *o = data;
+	struct name_value pair;
+	int r = *value && !strchr(value, '=') ? name_variable(value, &pair, err)
+					      : split_pair(self, value, &pair, err);
+
+	return r < 0 ? r
+		     : run_put_text(below(o->overrides, "env", json_object), pair.name, pair.value,
+				    err);
+}
+
+static int apply_label(void *data, const struct option *self, const char *value, struct error *err)
+{
+	struct run_options *o = data;
+	struct name_value pair;
+	int r = split_pair(self, value, &pair, err);
+
+	return r < 0 ? r
+		     : run_put_text(below(o->overrides, "labels", json_object), pair.name,
+				    pair.value, err);
+}
+
+/* A file without DEST keeps its own name. */
+static int name_after(const char *path, struct name_value *ret, struct error *err)
+{
+	size_t end = strlen(path), start;
+
+	while (end > 1 && path[end - 1] == '/')
+		end--;
+	for (start = end; start > 0 && path[start - 1] != '/';)
+		start--;
+	if (end - start >= sizeof(ret->name))
+		return error_set(err, ERROR_INPUT, EINVAL, "the name in --file is too long");
+	memcpy(ret->name, path + start, end - start);
+	ret->name[end - start] = '\0';
+	ret->value = path;
+	return 0;
+}
+
+static int apply_file(void *data, const struct option *self, const char *value, struct error *err)
+{
+	struct run_options *o = data;
+	struct name_value pair = { .value = value };
+	int r = strchr(value, '=') ? split_pair(self, value, &pair, err)
+				   : name_after(value, &pair, err);
+
+	/* `--file .` or `dir/.` has no name: the directory's files go into the work directory itself. */
+	if (r == 0 && !strchr(value, '=') && strcmp(pair.name, ".") == 0)
+		pair.name[0] = '\0';
+	else if (r == 0)
+		r = request_check_path(pair.name, strlen(pair.name), err);
+	return r < 0 ? r
+		     : host_tree_add(below(o->overrides, "files", json_object),
+				     &(struct host_source){ .path = pair.value,
+							    .dest = pair.name,
+							    .progress = &o->progress },
+				     err);
+}
+
+static int apply_stage(void *data, const struct option *self, const char *value, struct error *err)
+{
+	struct run_options *o = data;
+	struct name_value pair;
+	json_t *stage;
+	int r = split_pair(self, value, &pair, err);
+
+	if (r < 0)
+		return r;
+	if (!*pair.value)
+		return error_set(err, ERROR_INPUT, EINVAL, "%s wants %s, not '%.200s'", self->flag,
+				 self->argument, value);
+	/* Not "code", which would be in the language that -l names. */
+	stage = json_pack("{s:s, s:[s, s, s]}", "name", pair.name, "argv", "/bin/sh", "-c",
+			  pair.value);
+	if (json_array_append_new(below(o->overrides, "stages", json_array), stage) < 0)
+		return error_set(err, ERROR_INPUT, EILSEQ, "'%.200s' is not UTF-8 text", value);
+	return 0;
+}
+
+static int apply_collect(void *data, const struct option *self _unused_, const char *value,
+			 struct error *err)
+{
+	struct run_options *o = data;
+
+	if (json_array_append_new(below(o->overrides, "collect", json_array), json_string(value)) <
+	    0)
+		return error_set(err, ERROR_INPUT, EILSEQ, "'%.200s' is not UTF-8 text", value);
+	return 0;
+}
+
+static int apply_compiler_arg(void *data, const struct option *self _unused_, const char *value,
+			      struct error *err)
+{
+	struct run_options *o = data;
+
+	if (json_array_append_new(below(o->overrides, "compiler_args", json_array),
+				  json_string(value)) < 0)
+		return error_set(err, ERROR_INPUT, EILSEQ, "'%.200s' is not UTF-8 text", value);
+	return 0;
+}
+
+/* --preload a,b --preload c -> "preload": ["a", "b", "c"] */
+static int apply_preload(void *data, const struct option *self _unused_, const char *value,
+			 struct error *err)
+{
+	struct run_options *o = data;
+	json_t *modules = below(o->overrides, "preload", json_array);
+
+	for (const char *end = value; end; value = end + 1) {
+		size_t n = strcspn(value, ",");
+
+		end = value[n] ? value + n : NULL;
+		if (json_array_append_new(modules, json_stringn(value, n)) < 0)
+			return error_set(err, ERROR_INPUT, EILSEQ, "'%.200s' is not UTF-8 text",
+					 value);
+	}
+	return 0;
+}
+
+/* --network NONE -> "network": "none"; the key is the flag without its dashes. */
+static int apply_text(void *data, const struct option *self, const char *value, struct error *err)
+{
+	struct run_options *o = data;
+
+	return run_put_text(o->overrides, self->flag + 2, value, err);
+}
+
+/* The minimal tier is that of a policy. So that no policy is replaced by a weaker one unnoticed, only one of them may be given. */
+static int apply_policy(void *data, const struct option *self, const char *value, struct error *err)
+{
+	struct run_options *o = data;
+	const char *before = json_string_value(json_object_get(o->overrides, "policy"));
+	bool is_tier = strcmp(self->flag, "--isolation") == 0;
+
+	if (is_tier && strcmp(value, "minimal") != 0)
+		return error_set(err, ERROR_INPUT, EINVAL,
+				 "%s '%.64s' is not minimal; leave it out for the full tier",
+				 self->flag, value);
+	if (before && is_tier != o->is_minimal && strcmp(before, value) != 0)
+		return error_set(err, ERROR_INPUT, EINVAL,
+				 "--isolation minimal and --policy %.64s: give one of them; a "
+				 "policy file may say isolation: minimal",
+				 is_tier ? before : value);
+	o->is_minimal = is_tier;
+	return run_put_text(o->overrides, "policy", value, err);
+}
+
+int run_set_network(void *data, const struct option *self _unused_, const char *value,
+		    struct error *err)
+{
+	struct run_options *o = data;
+
+	return run_put_text(o->overrides, "network", value, err);
+}
+
+/* --read-only -> "read_only": true. */
+static int apply_true(void *data, const struct option *self, const char *value _unused_,
+		      struct error *err)
+{
+	struct run_options *o = data;
+	char key[32];
+
+	(void)snprintf(key, sizeof(key), "%s", self->flag + 2);
+	for (char *c = key; *c; c++)
+		if (*c == '-')
+			*c = '_';
+	return run_put(o->overrides, key, json_true(), err);
+}
+
+static int apply_no_history(void *data, const struct option *self _unused_,
+			    const char *value _unused_, struct error *err)
+{
+	struct run_options *o = data;
+
+	return run_put(o->overrides, "history", json_false(), err);
+}
+
+static int apply_discard(void *data, const struct option *self _unused_, const char *value _unused_,
+			 struct error *err)
+{
+	struct run_options *o = data;
+
+	return run_put_text(o->overrides, "commit", "never", err);
+}
+
+static int apply_image(void *data, const struct option *self, const char *value, struct error *err)
+{
+	struct run_options *o = data;
+	_cleanup_free_ char *path = realpath(value, NULL);
+
+	if (!path)
+		return error_set(err, ERROR_INPUT, errno,
+				 "%s '%.300s' cannot be opened (%s); give a directory that holds a "
+				 "root file system (usr, bin, lib)",
+				 self->flag, value, strerror(errno));
+	if (strcmp(path, "/") == 0)
+		return error_set(err, ERROR_INPUT, EINVAL,
+				 "%s '%.300s' is the host's own root; leave it out to see the "
+				 "host's /usr, or give the root of another system",
+				 self->flag, value);
+	return run_put_text(o->overrides, "image", path, err);
+}
+
+/* SRC:DEST:ro, as with `docker run`. */
+int run_set_mount(void *data, const struct option *self, const char *value, struct error *err)
+{
+	struct run_options *o = data;
+	const char *colon = strchr(value, ':'), *dest = colon ? colon + 1 : NULL;
+	size_t n_dest = dest ? strcspn(dest, ":") : 0,
+	       n_source = colon ? (size_t)(colon - value) : 0;
+	_cleanup_free_ char *given = strndup(value, n_source), *path = NULL, *target = NULL;
+
+	if (n_source == 0 || n_dest == 0 ||
+	    (dest[n_dest] && strcmp(dest + n_dest, ":ro") != 0 &&
+	     strcmp(dest + n_dest, ":rw") != 0))
+		return error_set(err, ERROR_INPUT, EINVAL, "%s wants SRC:DEST:ro, not '%.200s'",
+				 self->flag, value);
+	if (strcmp(dest + n_dest, ":ro") != 0)
+		return error_set(err, ERROR_INPUT, EINVAL,
+				 "%s shows a directory read-only: add :ro; files go in with --file "
+				 "DEST=SRC and come back with --output-dir DIR; a directory that "
+				 "stays is --workspace NAME; a policy permits mounts by "
+				 "filesystem.mounts, and shows its filesystem.usr always (--policy "
+				 "FILE)",
+				 self->flag);
+	path = given ? realpath(given, NULL) : NULL;
+	target = strndup(dest, n_dest);
+	if (!path || !target)
+		return error_set(err, ERROR_INPUT, errno, "%s: cannot open '%.200s': %s",
+				 self->flag, given ? given : value, strerror(errno));
+	return run_put_text(below(o->overrides, "mounts", json_object), target, path, err);
+}
+
+#define MEMBER(name) .offset = offsetof(struct run_options, name)
+
+static const struct option run_rows[] = {
+	{ "--language", 'l', "LANG", "the language [from the file's name or #! line]", apply_text,
+	  0 },
+	{ "--code", 'c', "CODE", "run this text", option_set_text, MEMBER(code) },
+	{ "--json", 0, NULL, "print the result object instead of the program's output",
+	  option_set_true, MEMBER(json) },
+	{ "--env", 'e', "K=V", "set a variable (repeatable); K alone: as it is here", apply_env,
+	  0 },
+	{ "--file", 0, "[DEST=]SRC", "put a file or directory into the work directory (repeatable)",
+	  apply_file, 0 },
+	{ "--entry", 0, "PATH", "the file of a directory that is run [found by its name]",
+	  apply_text, 0 },
+	{ "--with-dir", 0, NULL, "bring the other files of FILE's directory", option_set_true,
+	  MEMBER(with_dir) },
+	{ "--all", 0, NULL, "of a directory, also what its .gitignore files name", option_set_true,
+	  MEMBER(all) },
+	{ "--output-dir", 0, "DIR", "copy the files that the program wrote to DIR", option_set_text,
+	  MEMBER(output_dir) },
+	{ "--collect", 0, "GLOB", "keep only files that match GLOB (repeatable)", apply_collect,
+	  0 },
+	{ "--read-only", 0, NULL, "only /tmp is writable", apply_true, 0 },
+	{ "--writable-root", 0, NULL,
+	  "the program may write anywhere; its changes end with the run", apply_true, 0 },
+	{ "--workspace", 0, "NAME", "a directory that stays, mounted at /workspace", apply_text,
+	  0 },
+	{ "--mount", 0, "SRC:DEST:ro",
+	  "show a directory of the host, if the policy permits it (repeatable)", run_set_mount, 0 },
+	{ "--commit", 0, "WHEN",
+	  "apply writes to the workspace: always (the default), on_success or never", apply_text,
+	  0 },
+	{ "--discard", 0, NULL, "apply nothing: --commit never", apply_discard, 0 },
+	{ "--network", 0, "MODE",
+	  "none (the default): only loopback; off: no sockets; allow:HOST:PORT,… (or allow:*): "
+	  "those destinations, if the policy permits them",
+	  run_set_network, 0 },
+	{ "--policy", 0, "NAME|FILE", "the policy to run under [default]", apply_policy, 0 },
+	{ "--isolation", 0, "TIER",
+	  "minimal: weaker, without namespaces; the same as --policy minimal", apply_policy, 0 },
+	{ "--image", 0, "DIR", "a root file system instead of the host's /usr", apply_image, 0 },
+	{ "--stage", 0, "NAME=CMD", "run a shell command as a stage of its own (repeatable)",
+	  apply_stage, 0 },
+	{ "--eval", 0, NULL, "print the value of the last expression (Python, JavaScript)",
+	  apply_true, 0 },
+	{ "--invoke", 0, "CLASS.METHOD", "call a method of a class that the code defines",
+	  option_set_text, MEMBER(invoke) },
+	{ "--params", 0, "JSON", "arguments of the method, a JSON object", option_set_text,
+	  MEMBER(params) },
+	{ "--tests", 0, "FILE", "judge against [{\"stdin\": …, \"expected\": …}, …]",
+	  option_set_text, MEMBER(tests_file) },
+	{ "--request", 0, "FILE", "take a whole request body, JSON or YAML; flags win",
+	  option_set_text, MEMBER(request_file) },
+	{ "--label", 0, "K=V", "give it a label (repeatable)", apply_label, 0 },
+	{ "--preload", 0, "MODULES",
+	  "start with these modules loaded, if that is faster (numpy,pandas)", apply_preload, 0 },
+	{ "--compiler-arg", 0, "ARG",
+	  "an additional argument of the compiler: -std=c++23 (repeatable)", apply_compiler_arg,
+	  0 },
+	{ "--tty", 't', NULL, "give the program a terminal", apply_true, 0 },
+	{ "--merge-stderr", 0, NULL, "print both streams to stdout, in the order of writing",
+	  apply_true, 0 },
+	{ "--explain", 0, NULL, "print decision and plan, run nothing", option_set_true,
+	  MEMBER(explain) },
+	{ "--no-history", 0, NULL, "store nothing of this run, and bypass a running daemon",
+	  apply_no_history, 0 },
+	{ "--url", 0, "URL",
+	  "run it in the daemon at this socket or http://ADDRESS:PORT [$ATOLL_URL]",
+	  option_set_text, MEMBER(url) },
+	{ "--no-daemon", 0, NULL, "bypass a running daemon", option_set_true, MEMBER(no_daemon) },
+	{ "--quiet", 'q', NULL,
+	  "print no notice, of limits that were reached or of reduced isolation", option_set_true,
+	  MEMBER(quiet) },
+};
+
+const struct option *run_option(const char *flag)
+{
+	const struct option *row = run_rows;
+
+	while (strcmp(row->flag, flag) != 0)
+		row++;
+	return row;
+}
+
+int run_limit(void *data, const struct knob *knob, const char *value, struct error *err)
+{
+	struct run_options *o = data;
+
+	return run_put_text(below(o->overrides, "limits", json_object), knob->key, value, err);
+}
+
+static int run_word(void *data, const char *word, struct error *err)
+{
+	struct run_options *o = data;
+
+	if (o->file)
+		return error_set(err, ERROR_INPUT, EINVAL,
+				 "unexpected '%.200s'; words for the program go after --", word);
+	o->file = word;
+	return 0;
+}
+
+const struct option_list run_option_list = { .rows = run_rows,
+					     .n = ARRAY_SIZE(run_rows),
+					     .more = run_habit,
+					     .limit = run_limit,
+					     .word = run_word,
+					     .has_program = true };

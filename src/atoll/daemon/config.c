@@ -1,0 +1,446 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * See config.h: applies the layers in order, then fills settings that depend on several others. A refusal names
+ * the place of the value: the file, the variable or the flag.
+ */
+#include "atoll/daemon/config.h"
+
+#include "atoll/daemon/config-layer.h"
+#include "atoll/daemon/settings.h"
+#include "base/buf.h"
+#include "base/fd.h"
+#include "spec/yaml.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+const char *config_text(struct config *c, const char *fmt, ...)
+{
+	char text[CONFIG_PATH_MAX];
+	va_list ap;
+	int n;
+
+	va_start(ap, fmt);
+	n = vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	return n < 0 || n >= (int)sizeof(text) ? NULL : arena_strndup(&c->memory, text, (size_t)n);
+}
+
+const char *config_variable(const struct config_source *source, const char *name)
+{
+	size_t n = strlen(name);
+
+	for (const char *const *v = source->env; *v; v++)
+		if (strncmp(*v, name, n) == 0 && (*v)[n] == '=' && (*v)[n + 1])
+			return *v + n + 1;
+	return NULL;
+}
+
+/* The file has only comments and document markers. */
+static bool says_nothing(const struct buf *text)
+{
+	const char *end = text->len > 0 ? text->data + text->len : NULL;
+
+	for (const char *line = end ? text->data : NULL; line != end;) {
+		const char *next = memchr(line, '\n', (size_t)(end - line));
+		size_t n = (size_t)((next ? next : end) - line);
+
+		while (n > 0 && strchr(" \t\r", line[n - 1]))
+			n--;
+		while (n > 0 && strchr(" \t", *line)) {
+			line++;
+			n--;
+		}
+		if (n > 0 && *line != '#' && (n != 3 || memcmp(line, "---", 3) != 0) &&
+		    (n != 3 || memcmp(line, "...", 3) != 0))
+			return false;
+		line = next ? next + 1 : end;
+	}
+	return true;
+}
+
+static int read_file(const char *path, bool needed, struct config *c, struct error *err)
+{
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	_cleanup_buf_ struct buf text = { 0 };
+	struct document doc = { .name = path };
+	struct stat st;
+	json_t *root = NULL;
+	size_t i;
+	int r;
+
+	if (fd < 0 && !needed && (errno == ENOENT || errno == ENOTDIR))
+		return 0;
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return error_set(err, ERROR_INPUT, errno, "cannot open the settings '%.200s': %s",
+				 path, strerror(errno));
+	if (!S_ISREG(st.st_mode))
+		return error_set(err, ERROR_INPUT, EINVAL,
+				 "the settings '%.200s' are not a regular file", path);
+	for (i = 0; i < CONFIG_FILES_MAX && c->files[i];)
+		i++;
+	c->files[i] = path;
+	buf_init(&text, YAML_BYTES_MAX);
+	r = buf_read_fd(&text, fd);
+	if (r < 0)
+		return error_set(err, ERROR_INPUT, -r, "cannot read the settings '%.200s': %s",
+				 path, strerror(-r));
+	if (says_nothing(&text))
+		return 0;
+	doc.text = text.data;
+	doc.len = text.len;
+	r = yaml_parse(&doc, &root, err);
+	if (r < 0)
+		return r; /* err names file and line */
+	r = settings_apply_tree(root, c, err);
+	json_decref(root);
+	return r < 0 ? yaml_place(&doc, r, err) : 0;
+}
+
+static int read_files(const struct config_source *source, struct config *c, struct error *err)
+{
+	const char *xdg = config_variable(source, "XDG_CONFIG_HOME");
+	const char *home = config_variable(source, "HOME");
+	const char *user = NULL;
+	int r = read_file(source->system_file, false, c, err);
+
+	if (r < 0)
+		return r;
+	if (xdg && *xdg == '/')
+		user = config_text(c, "%s/atoll/atoll.yaml", xdg);
+	else if (home && *home == '/')
+		user = config_text(c, "%s/.config/atoll/atoll.yaml", home);
+	if (user)
+		r = read_file(user, false, c, err);
+	if (r == 0 && source->named_file)
+		r = read_file(source->named_file, true, c, err);
+	return r;
+}
+
+/* On the command line a path may be relative to the current directory. */
+static const char *absolute(const char *key, const char *text, struct config *c)
+{
+	const struct setting *s = setting_find(key);
+	char cwd[CONFIG_PATH_MAX];
+
+	if (!s || s->kind != SETTING_PATH || *text == '/' || !*text || strcmp(text, "off") == 0 ||
+	    !getcwd(cwd, sizeof(cwd)))
+		return text;
+	text = config_text(c, "%s/%s", cwd, text);
+	return text ? text : "";
+}
+
+int config_apply(const char *origin, const char *key, const char *text, struct config *c,
+		 struct error *err)
+{
+	int r = settings_apply_text(key, absolute(key, text, c), c, err);
+
+	return r < 0 ? error_wrap(err, r, "%s", origin) : 0;
+}
+
+/* All flags of one list setting, joined. */
+static const char *join_flags(const struct config_source *source, size_t first, struct config *c)
+{
+	const char *joined = source->flags[first].value;
+
+	for (size_t i = first + 1; joined && i < source->n_flags; i++)
+		if (strcmp(source->flags[i].key, source->flags[first].key) == 0)
+			joined = config_text(c, "%s,%s", joined, source->flags[i].value);
+	return joined;
+}
+
+static int apply_flags(const struct config_source *source, struct config *c, struct error *err)
+{
+	for (size_t i = 0; i < source->n_flags; i++) {
+		const struct config_flag *flag = &source->flags[i];
+		const struct setting *s = setting_find(flag->key);
+		const char *text = flag->value, *origin = s && s->flag ? s->flag : "--set";
+		bool repeated = false;
+		int r;
+
+		for (size_t j = 0; s && s->kind == SETTING_WORDS && j < i; j++)
+			repeated = repeated || strcmp(source->flags[j].key, flag->key) == 0;
+		if (repeated)
+			continue;
+		if (s && s->kind == SETTING_WORDS)
+			text = join_flags(source, i, c);
+		if (!text)
+			return error_set(err, ERROR_INPUT, E2BIG, "%s: the list is too long",
+					 origin);
+		r = config_apply(origin, flag->key, text, c, err);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+/* Directories that depend on the user. */
+static int find_places(const struct config_source *source, struct config *c, struct error *err)
+{
+	const char *state = config_variable(source, "XDG_STATE_HOME");
+	const char *home = config_variable(source, "HOME");
+	const char *run = source->root ? "/run" : config_variable(source, "XDG_RUNTIME_DIR");
+
+	if (!c->state_dir && source->root)
+		c->state_dir = "/var/lib/atoll";
+	else if (!c->state_dir && state && *state == '/')
+		c->state_dir = config_text(c, "%s/atoll", state);
+	else if (!c->state_dir && home && *home == '/')
+		c->state_dir = config_text(c, "%s/.local/state/atoll", home);
+	if (!c->state_dir || !*c->state_dir || strcmp(c->state_dir, "off") == 0)
+		return error_field(
+			err, "state_dir",
+			"no place for the daemon's state is known; give --state-dir DIR");
+	if (!c->socket && run && *run == '/')
+		c->socket = config_text(c, "%s/atoll/atoll.sock", run);
+	else if (!c->socket)
+		c->socket = config_text(c, "%s/atoll.sock", c->state_dir);
+	if (!c->audit_file)
+		c->audit_file = config_text(c, "%s/audit.log", c->state_dir);
+	if (!c->socket || !c->audit_file)
+		return error_oom(err);
+	if (strcmp(c->socket, "off") == 0)
+		c->socket = "";
+	if (strcmp(c->audit_file, "off") == 0)
+		c->audit_file = "";
+	return 0;
+}
+
+/* A shipped default is lowered to a configured ceiling; a configured default above the ceiling is refused. */
+static int fit_defaults(int32_t cores, struct config *c, struct error *err)
+{
+	struct limits defaults, ceilings;
+
+	limits_presets(&defaults);
+	limits_overlay(&defaults, &c->defaults, c->defaults_set);
+	limits_ceilings(&ceilings, cores);
+	limits_overlay(&ceilings, &c->ceilings, c->ceilings_set);
+	for (size_t i = 0; i < limit_knobs_count; i++) {
+		const struct knob *k = &limit_knobs[i];
+		int64_t value = knob_get(k, &defaults), top = knob_get(k, &ceilings);
+		char shown[32], most[32];
+
+		if (top == 0 && k->none_ok)
+			top = k->max;
+		knob_set(k, &ceilings, top);
+		if (value <= top)
+			continue;
+		if (!(c->defaults_set & knob_bit(k))) {
+			knob_set(k, &defaults, top);
+			continue;
+		}
+		knob_format(k, value, shown, sizeof(shown));
+		knob_format(k, top, most, sizeof(most));
+		return error_field(
+			err, k->key,
+			"limits.defaults.%s: %s is above limits.ceilings.%s, which is %s", k->key,
+			shown, k->key, most);
+	}
+	c->defaults = defaults;
+	c->ceilings = ceilings;
+	return 0;
+}
+
+/* More than cores: most programs wait or are short, and cgroups share the cores between the others. */
+static int64_t usual_running(const struct config_source *source)
+{
+	int64_t by_cores = MAX(source->cores, 1) * 8LL;
+	int64_t by_memory = source->memory_bytes / (128 * MiB);
+
+	return MIN(MAX(MIN(by_cores, by_memory), 2), 512);
+}
+
+static int complete_config(const struct config_source *source, struct config *c, struct error *err)
+{
+	static const char *const usual[] = { CONFIG_LISTEN, CONFIG_LISTEN_COMPAT, NULL };
+	static const char *const none[] = { NULL };
+	struct config_address address;
+	int r = find_places(source, c, err);
+
+	if (!c->listen)
+		c->listen = usual;
+	if (!c->tokens)
+		c->tokens = none;
+	if (!c->callback_secrets)
+		c->callback_secrets = none;
+	if (c->queue_running == 0)
+		c->queue_running = usual_running(source);
+	/* A test's time is judged: it should not share its core. */
+	if (c->queue_judging == 0)
+		c->queue_judging = MAX(source->cores, 1);
+	for (size_t i = 0; r == 0 && c->listen[i]; i++)
+		r = i < CONFIG_LISTEN_MAX
+			    ? config_address_parse(c->listen[i], &address, err)
+			    : error_field(err, "listen", "listen: there are more than %d addresses",
+					  CONFIG_LISTEN_MAX);
+	for (size_t i = 0; r == 0 && c->images[i]; i++)
+		if (c->images[i][0] != '/')
+			r = error_field(err, "images", "images: %.200s is not an absolute path",
+					c->images[i]);
+	return r < 0 ? r : fit_defaults(source->cores, c, err);
+}
+
+int config_load(const struct config_source *source, struct config *ret, struct error *err)
+{
+	struct config c = { 0 };
+	int r;
+
+	settings_presets(&c);
+	r = read_files(source, &c, err);
+	if (r == 0)
+		r = config_apply_variables(source, &c, err);
+	if (r == 0)
+		r = apply_flags(source, &c, err);
+	c.listen_named = c.listen != NULL;
+	if (r == 0)
+		r = complete_config(source, &c, err);
+	if (r < 0) {
+		config_done(&c);
+		return r;
+	}
+	*ret = c;
+	return 0;
+}
+
+int config_read_pool(const struct config_source *source, bool *ret, struct error *err)
+{
+	struct config c = { 0 };
+	int r;
+
+	settings_presets(&c);
+	r = read_files(source, &c, err);
+	if (r == 0)
+		r = config_apply_variable(source, "pool.auto", &c, err);
+	*ret = c.pool_auto;
+	config_done(&c);
+	return r;
+}
+
+void config_done(struct config *c)
+{
+	arena_done(&c->memory);
+	*c = (struct config){ 0 };
+}
+
+static int put_config_value(json_t *root, const char *key, json_t *value)
+{
+	const char *dot = strchr(key, '.');
+	char group[32];
+	json_t *object;
+
+	if (!dot)
+		return json_object_set_new(root, key, value);
+	(void)snprintf(group, sizeof(group), "%.*s", (int)(dot - key), key);
+	object = json_object_get(root, group);
+	if (!object) {
+		object = json_object();
+		if (json_object_set_new(root, group, object) < 0) {
+			json_decref(value);
+			return -1;
+		}
+	}
+	return json_object_set_new(object, dot + 1, value);
+}
+
+/* Only the limits that were set; the others are derived again in the same way. cpus stands for a quota, too. */
+static json_t *limits_said(const struct limits *l, uint32_t set)
+{
+	json_t *object = json_object();
+
+	set &= ~(knob_bit(knob_find("cpu_quota")) | knob_bit(knob_find("cpu_period")));
+	for (size_t i = 0; object && i < limit_knobs_count; i++) {
+		const struct knob *k = &limit_knobs[i];
+
+		if ((set & knob_bit(k)) &&
+		    json_object_set_new(object, k->key, knob_to_json(k, knob_get(k, l))) < 0) {
+			json_decref(object);
+			return NULL;
+		}
+	}
+	return object;
+}
+
+static json_t *list_to_json(const char *const *words)
+{
+	json_t *list = json_array();
+
+	for (; list && *words; words++)
+		(void)json_array_append_new(list, json_string(*words));
+	return list;
+}
+
+json_t *config_to_json(const struct config *c)
+{
+	json_t *root = json_object();
+
+	for (size_t i = 0; root && i < settings_count; i++)
+		if (put_config_value(root, settings[i].key, setting_to_json(&settings[i], c)) < 0) {
+			json_decref(root);
+			root = NULL;
+		}
+	return json_pack("{so, so, so, sb, ss*, s{so, so}}", "settings", root, "tokens",
+			 list_to_json(c->tokens), "secrets", list_to_json(c->callback_secrets),
+			 "listen_named", c->listen_named, "languages", c->language_text, "limits",
+			 "defaults", limits_said(&c->defaults, c->defaults_set), "ceilings",
+			 limits_said(&c->ceilings, c->ceilings_set));
+}
+
+static int read_list(const json_t *list, struct config *c, const char *const **ret)
+{
+	const char **words = arena_alloc(&c->memory, (json_array_size(list) + 1) * sizeof(*words));
+	const json_t *word;
+	size_t i;
+
+	json_array_foreach(list, i, word)
+	{
+		if (!words || !json_is_string(word))
+			return -EINVAL;
+		words[i] = arena_strndup(&c->memory, json_string_value(word),
+					 json_string_length(word));
+		if (!words[i])
+			return -ENOMEM;
+	}
+	*ret = words;
+	return words ? 0 : -ENOMEM;
+}
+
+int config_from_json(const json_t *root, struct config *ret, struct error *err)
+{
+	static const char *const no_env[] = { NULL };
+	const struct config_source here = { .env = no_env,
+					    .cores = (int32_t)sysconf(_SC_NPROCESSORS_ONLN) };
+	const json_t *limits = json_object_get(root, "limits");
+	const json_t *languages = json_object_get(root, "languages");
+	struct config c = { 0 };
+	int r;
+
+	settings_presets(&c);
+	r = settings_apply_tree(json_object_get(root, "settings"), &c, err);
+	if (r == 0)
+		r = limits_parse_at("limits.defaults", json_object_get(limits, "defaults"),
+				    &c.defaults, &c.defaults_set, err);
+	if (r == 0)
+		r = limits_parse_at("limits.ceilings", json_object_get(limits, "ceilings"),
+				    &c.ceilings, &c.ceilings_set, err);
+	if (r == 0 && (read_list(json_object_get(root, "tokens"), &c, &c.tokens) < 0 ||
+		       read_list(json_object_get(root, "secrets"), &c, &c.callback_secrets) < 0))
+		r = error_set(err, ERROR_INTERNAL, EINVAL, "the settings came without tokens");
+	if (r == 0 && languages) {
+		c.language_text = arena_strndup(&c.memory, json_string_value(languages),
+						json_string_length(languages));
+		if (!c.language_text)
+			r = error_oom(err);
+	}
+	if (r == 0)
+		r = complete_config(&here, &c, err);
+	if (r < 0) {
+		config_done(&c);
+		return r;
+	}
+	c.listen_named = json_is_true(json_object_get(root, "listen_named"));
+	*ret = c;
+	return 0;
+}

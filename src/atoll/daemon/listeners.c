@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * See listeners.h. A unix socket is replaced only if no process listens on it, and has its mode from its
+ * creation.
+ */
+#include "atoll/daemon/listeners.h"
+
+#include "atoll/daemon/config-layer.h"
+#include "atoll/daemon/passed-sockets.h"
+#include "atoll/daemon/port-owner.h"
+#include "atoll/daemon/state-dir.h"
+#include "base/fd.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+enum { BACKLOG = 4096, PORTS_TRIED = 16 };
+
+union address {
+	struct sockaddr any;
+	struct sockaddr_in v4;
+	struct sockaddr_in6 v6;
+	struct sockaddr_un local;
+};
+
+static socklen_t fill_address(const struct config_address *a, union address *ret)
+{
+	*ret = (union address){ 0 };
+	if (a->v6) {
+		ret->v6.sin6_family = AF_INET6;
+		ret->v6.sin6_port = htons(a->port);
+		(void)inet_pton(AF_INET6, a->host, &ret->v6.sin6_addr);
+		return sizeof(ret->v6);
+	}
+	ret->v4.sin_family = AF_INET;
+	ret->v4.sin_port = htons(a->port);
+	(void)inet_pton(AF_INET, a->host, &ret->v4.sin_addr);
+	return sizeof(ret->v4);
+}
+
+/* systemd sets none of the options of a socket of ours. */
+static int take_passed_tcp(struct passed_sockets *passed, const union address *address,
+			   socklen_t size)
+{
+	const int on = 1;
+	int fd = passed_sockets_take(passed, &address->any, size);
+
+	if (fd >= 0)
+		(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+	return fd;
+}
+
+static int listen_tcp(const struct config_address *a, struct passed_sockets *passed)
+{
+	union address address;
+	socklen_t size = fill_address(a, &address);
+	_cleanup_close_ int fd = take_passed_tcp(passed, &address, size);
+	const int on = 1;
+
+	if (fd >= 0)
+		return TAKE_FD(fd);
+	fd = socket(address.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0)
+		return -errno;
+	(void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+	if (a->v6)
+		(void)setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on));
+	/* Answers are small, and clients wait for them; accepted sockets inherit the option. */
+	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+	if (bind(fd, &address.any, size) < 0 || listen(fd, BACKLOG) < 0)
+		return -errno;
+	return TAKE_FD(fd);
+}
+
+/* The port that the kernel chose for port 0. */
+static uint16_t port_of(int fd)
+{
+	union address address = { 0 };
+	socklen_t size = sizeof(address);
+
+	if (getsockname(fd, &address.any, &size) < 0)
+		return 0;
+	return ntohs(address.any.sa_family == AF_INET6 ? address.v6.sin6_port
+						       : address.v4.sin_port);
+}
+
+/* A port near that one where this process could listen; 0: none. */
+static uint16_t free_port_near(const struct config_address *taken)
+{
+	struct passed_sockets none = { 0 };
+
+	for (unsigned i = 1; i <= PORTS_TRIED && taken->port + i <= UINT16_MAX; i++) {
+		struct config_address a = *taken;
+		_cleanup_close_ int fd = -EBADF;
+
+		a.port = (uint16_t)(taken->port + i);
+		fd = listen_tcp(&a, &none);
+		if (fd >= 0)
+			return a.port;
+	}
+	return 0;
+}
+
+static int refuse_taken(const char *text, const struct config_address *a, struct error *err)
+{
+	char who[64] = "another process", other[80] = "";
+	uint16_t port = free_port_near(a);
+	struct port_owner owner;
+
+	if (port_owner_find(a->port, &owner))
+		(void)snprintf(who, sizeof(who), "%.31s (process %d)", owner.name, (int)owner.pid);
+	if (port > 0)
+		(void)snprintf(other, sizeof(other), a->v6 ? " [%s]:%u" : " %s:%u", a->host,
+			       (unsigned)port);
+	return error_set(err, ERROR_INPUT, EADDRINUSE,
+			 "%s is taken by %s; end it, or give another address with --listen%s", text,
+			 who, other);
+}
+
+static int refuse_address(const char *text, const struct config_address *a, int errnum,
+			  struct error *err)
+{
+	static const struct {
+		int errnum;
+		const char *what;
+	} table[] = {
+		{ EADDRNOTAVAIL, "no interface of this machine has that address" },
+		{ EACCES, "only root may use a port below 1024" },
+	};
+	const char *what = strerror(errnum);
+
+	if (errnum == EADDRINUSE)
+		return refuse_taken(text, a, err);
+	for (size_t i = 0; i < ARRAY_SIZE(table); i++)
+		if (table[i].errnum == errnum)
+			what = table[i].what;
+	return error_set(err, ERROR_INPUT, errnum,
+			 "cannot listen on %s: %s; give another address with --listen", text, what);
+}
+
+static int open_address(struct listening_sockets *d, const char *text,
+			struct passed_sockets *passed, struct error *err)
+{
+	struct listening_socket *listening = &d->list[d->n];
+	struct config_address a;
+	int r = config_address_parse(text, &a, err), fd;
+
+	if (r < 0)
+		return r;
+	fd = listen_tcp(&a, passed);
+	if (fd < 0)
+		return refuse_address(text, &a, -fd, err);
+	listening->fd = fd;
+	(void)snprintf(listening->name, sizeof(listening->name), a.v6 ? "[%s]:%u" : "%s:%u", a.host,
+		       (unsigned)port_of(fd));
+	d->n++;
+	return 0;
+}
+
+static int open_addresses(struct listening_sockets *d, const struct config *c,
+			  struct passed_sockets *passed, struct log *log, struct error *err)
+{
+	for (size_t i = 0; c->listen[i]; i++) {
+		struct error why = { 0 };
+		int r = open_address(d, c->listen[i], passed, &why);
+
+		if (r == 0)
+			continue;
+		if (c->listen_named || strcmp(c->listen[i], CONFIG_LISTEN_COMPAT) != 0 ||
+		    r != -EADDRINUSE) {
+			*err = why;
+			return r;
+		}
+		log_say(log, LOG_WARNING,
+			"another process listens there; clients of the NeMo Agent Toolkit "
+			"will not find this daemon",
+			LOG_TEXT("address", c->listen[i]));
+	}
+	return 0;
+}
+
+static socklen_t fill_unix(const char *path, union address *ret)
+{
+	*ret = (union address){ .local.sun_family = AF_UNIX };
+	(void)snprintf(ret->local.sun_path, sizeof(ret->local.sun_path), "%s", path);
+	return sizeof(ret->local);
+}
+
+static bool has_listener(const union address *address, socklen_t size)
+{
+	_cleanup_close_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	/* EAGAIN: the queue is full, so a process listens. */
+	return fd >= 0 && (connect(fd, &address->any, size) == 0 || errno == EAGAIN);
+}
+
+static int clear_path(const char *path, const union address *address, socklen_t size,
+		      struct error *err)
+{
+	struct stat st;
+
+	if (lstat(path, &st) < 0)
+		return 0;
+	if (!S_ISSOCK(st.st_mode))
+		return error_set(err, ERROR_INPUT, ENOTSOCK,
+				 "'%.200s' is there already and is no socket; give another path "
+				 "with --socket",
+				 path);
+	if (has_listener(address, size))
+		return error_set(err, ERROR_INPUT, EADDRINUSE,
+				 "a daemon listens on '%.200s' already; end it first, or "
+				 "give another path with --socket",
+				 path);
+	return unlink(path) < 0
+		       ? error_set(err, ERROR_STORAGE, errno,
+				   "cannot replace the socket '%.200s': %s", path, strerror(errno))
+		       : 0;
+}
+
+/* Binds with mode 0600 from the first moment. */
+static int bind_private(int type, const union address *address, socklen_t size)
+{
+	_cleanup_close_ int fd = socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	if (fd < 0 || fchmod(fd, 0600) < 0 || bind(fd, &address->any, size) < 0)
+		return -errno;
+	if (listen(fd, BACKLOG) < 0) {
+		int r = -errno;
+
+		(void)unlink(address->local.sun_path);
+		return r;
+	}
+	return TAKE_FD(fd);
+}
+
+/* Remembers the socket file, to remove it at the end and to tell it from another one. */
+static int note_socket(struct listening_sockets *d, const char *path, struct error *err)
+{
+	struct stat st;
+
+	if (lstat(path, &st) < 0)
+		return error_set(err, ERROR_STORAGE, errno, "cannot look at '%.200s': %s", path,
+				 strerror(errno));
+	d->socket_dev = st.st_dev;
+	d->socket_ino = st.st_ino;
+	return 0;
+}
+
+static void name_path(struct listening_sockets *d, int fd, const char *path)
+{
+	struct listening_socket *listening = &d->list[d->n++];
+
+	listening->fd = fd;
+	(void)snprintf(listening->name, sizeof(listening->name), "%s", path);
+}
+
+static int open_socket(struct listening_sockets *d, const char *path, struct passed_sockets *passed,
+		       struct error *err)
+{
+	union address address;
+	socklen_t size = fill_unix(path, &address);
+	int r;
+
+	if (strlen(path) >= sizeof(address.local.sun_path))
+		return error_set(
+			err, ERROR_INPUT, ENAMETOOLONG,
+			"the socket's path is longer than %zu bytes: '%.200s'; give another "
+			"with --socket",
+			sizeof(address.local.sun_path) - 1, path);
+	r = passed_sockets_take(passed, &address.any, size);
+	if (r >= 0) { /* its file is systemd's, and stays */
+		name_path(d, r, path);
+		return 0;
+	}
+	d->socket_path = path;
+	r = state_dir_make_parents(path, "--socket", &d->made, err);
+	if (r == 0)
+		r = clear_path(path, &address, size, err);
+	if (r < 0)
+		return r;
+	r = bind_private(SOCK_STREAM, &address, size);
+	if (r < 0)
+		return error_set(err, ERROR_STORAGE, -r,
+				 "cannot listen on '%.200s': %s; give another path with --socket",
+				 path, strerror(-r));
+	name_path(d, r, path);
+	r = note_socket(d, path, err);
+	if (r < 0)
+		(void)unlink(path);
+	return r;
+}
+
+int listening_open(struct listening_sockets *d, const struct config *c, struct log *log,
+		   struct error *err)
+{
+	struct passed_sockets passed;
+	int r;
+
+	*d = (struct listening_sockets){ 0 };
+	r = passed_sockets_receive(&passed, err);
+	if (r == 0)
+		r = open_addresses(d, c, &passed, log, err);
+	if (r == 0 && *c->socket)
+		r = open_socket(d, c->socket, &passed, err);
+	if (r == 0)
+		r = passed_sockets_finish(&passed, err);
+	if (r == 0 && d->n == 0)
+		r = error_set(err, ERROR_INPUT, EINVAL,
+			      "there is nothing to listen on; give --listen or --socket");
+	if (r < 0)
+		listening_close(d);
+	return r;
+}
+
+void listening_leave(struct listening_sockets *d)
+{
+	for (size_t i = 0; i < d->n; i++)
+		d->list[i].fd = fd_close(d->list[i].fd);
+	d->n = 0;
+}
+
+void listening_close(struct listening_sockets *d)
+{
+	struct stat st;
+
+	/* Between the daemon's last accept and now another process may have made its own socket there. */
+	if (d->socket_path && lstat(d->socket_path, &st) == 0 && st.st_dev == d->socket_dev &&
+	    st.st_ino == d->socket_ino)
+		(void)unlink(d->socket_path);
+	if (d->socket_path)
+		state_dir_remove_parents(d->socket_path, d->made);
+	listening_leave(d);
+	*d = (struct listening_sockets){ 0 };
+}
+
+int listen_for_broker(int dir_fd)
+{
+	char path[64];
+	union address address;
+	socklen_t size;
+	int fd;
+
+	(void)unlinkat(dir_fd, CONTROL_BROKER, 0);
+	/* The path of a state directory may be too long for a socket address. */
+	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d/" CONTROL_BROKER, dir_fd);
+	size = fill_unix(path, &address);
+	fd = bind_private(SOCK_SEQPACKET, &address, size);
+	/* The broker checks the peer's uid; the front's user must be able to connect. */
+	if (fd >= 0 && fchmodat(dir_fd, CONTROL_BROKER, 0666, 0) < 0) {
+		int r = -errno;
+
+		(void)fd_close(fd);
+		return r;
+	}
+	return fd;
+}

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The child's side of layers.h: makes the lower directory and those of the upper layer, and mounts the overlay of
+ * both, or asks the mounter to mount it. Every path is relative to the root that is being built, which is the working
+ * directory.
+ */
+#include "box/child.h"
+
+#include "base/fd.h"
+#include "base/sys/kernel.h"
+#include "box/text.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/* S/scratch/layer<number><below> */
+static void text_add_place(struct text *t, uint32_t number, const char *below)
+{
+	text_add(t, "../scratch/layer");
+	text_add_number(t, number, 10);
+	text_add(t, below);
+}
+
+int child_mount_overlay(const struct overlay *overlay, bool trusted)
+{
+	struct text options = { 0 };
+
+	text_add(&options, trusted ? "" : "userxattr,");
+	text_add(&options,
+		 overlay->guarded ? "lowerdir=../guard,upperdir=" : "lowerdir=../lower,upperdir=");
+	text_add_place(&options, overlay->number, "/upper,workdir=");
+	text_add_place(&options, overlay->number, "/work,");
+	text_add(&options, "index=off,metacopy=off,redirect_dir=nofollow,xino=off,uuid=off");
+	return sys_mount(&(struct mount_request){ .source = "overlay",
+						  .target = overlay->target,
+						  .type = "overlay",
+						  .flags = MS_NOSUID | MS_NODEV,
+						  .data = options.data });
+}
+
+/* Without privilege: the directory exists already, and its path leads to it here as well. */
+static int bind_workspace(const struct child *c, const char *name)
+{
+	const struct workspace_place *place = workspace_find(c->host->workspaces, name);
+	int tree, fd;
+
+	if (!place)
+		return -ENOENT;
+	fd = sys_open(place->path, O_RDONLY | O_DIRECTORY, 0);
+	if (fd >= 0 && !place->name) {
+		int below = sys_open_beneath(fd, name, O_RDONLY | O_DIRECTORY);
+
+		(void)close(fd);
+		fd = below;
+	}
+	if (fd < 0)
+		return fd;
+	tree = sys_bind_detached(fd, -EBADF);
+	(void)close(fd);
+	return tree;
+}
+
+/* The directories of the next layer. */
+static int make_overlay(struct child *c, const char *target, struct overlay *ret)
+{
+	static const char *const dirs[] = { "", "/work", "/upper" };
+	int r = 0;
+
+	*ret = (struct overlay){ .number = c->n_layers++ };
+	strncpy(ret->target, target, sizeof(ret->target) - 1);
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(dirs); i++) {
+		struct text path = { 0 };
+
+		text_add_place(&path, ret->number, dirs[i]);
+		r = sys_mkdir(path.data, 0755);
+	}
+	return r;
+}
+
+static int ask_mounter(const struct child *c, const struct overlay *overlay, int source_fd)
+{
+	int32_t answer = 0;
+	int r = sys_send_record(c->mounter_fd, overlay, sizeof(*overlay), &source_fd,
+				source_fd >= 0);
+
+	if (r < 0)
+		return r;
+	if (recv(c->mounter_fd, &answer, sizeof(answer), 0) != (ssize_t)sizeof(answer))
+		return -EPIPE;
+	return answer;
+}
+
+int child_show_writable(struct child *c, const char *source, const char *where)
+{
+	struct overlay overlay;
+	/* Opened here, with the rights of the sandbox's user: the mounter's would lead through any directory. */
+	_cleanup_close_ int fd = sys_open(source, O_PATH | O_DIRECTORY | O_NOFOLLOW, 0);
+	int r = fd < 0 ? fd : make_overlay(c, where, &overlay);
+
+	if (r < 0)
+		return r;
+	overlay.guarded = true;
+	r = ask_mounter(c, &overlay, fd);
+	/* An overlay whose work directory fails is mounted read-only, without an error. */
+	return r == 0 && access(where, W_OK) < 0 && errno == EROFS ? -EROFS : r;
+}
+
+/*
+ * A directory that a caller named: links in its path could lead out of what the policy permits. What was opened is mounted at a place of
+ * its own, which the overlay then has as its lower layer. Mounts below the directory are not shown; as a mount of this namespace hides
+ * them, the kernel refuses the clone (EINVAL). There is no bind mount instead: it would lead to sockets that the host's programs listen on.
+ */
+int child_show_exact(struct child *c, const char *source, const char *where)
+{
+	static const char place[] = "../shown";
+	int fd = sys_open_exact(source, O_PATH | O_DIRECTORY);
+	int tree = fd < 0 ? fd : sys_bind_detached(fd, -EBADF);
+	int r = tree < 0 ? tree : sys_mkdir(place, 0755);
+
+	if (r == -EEXIST)
+		r = 0;
+	if (r == 0)
+		r = sys_move_mount(tree, place);
+	if (fd >= 0)
+		(void)close(fd);
+	if (tree >= 0)
+		(void)close(tree);
+	if (r < 0)
+		return r;
+	r = child_make_dir(c, where, 0755);
+	if (r == 0)
+		r = c->command.overlay ? child_mount_lower(c, place, where) : -EOPNOTSUPP;
+	return r < 0 ? r : sys_umount_detach(place);
+}
+
+static int open_upper(struct child *c, const struct overlay *overlay)
+{
+	struct text path = { 0 };
+
+	text_add_place(&path, overlay->number, "/upper");
+	c->upper_fd = sys_open(path.data, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+	return c->upper_fd < 0 ? c->upper_fd : 0;
+}
+
+int child_do_workspace(struct child *c, const struct op *op)
+{
+	const char *target = op_b(c->plan, op) + 1;
+	_cleanup_close_ int fd = -EBADF;
+	struct overlay overlay;
+	size_t n_fds = 1;
+	int r = sys_mkdir(target, 0755);
+
+	if (r == 0 || r == -EEXIST)
+		r = child_wait(c, COMMAND_WORKSPACE, &fd, &n_fds);
+	if (r < 0)
+		return r;
+	if (n_fds == 0)
+		fd = bind_workspace(c, op_a(c->plan, op));
+	r = fd < 0 ? fd : sys_move_mount(fd, "../lower");
+	if (r == 0)
+		r = make_overlay(c, target, &overlay);
+	if (r == 0)
+		r = open_upper(c, &overlay);
+	if (r < 0)
+		return r;
+	return c->mounter_fd >= 0 ? ask_mounter(c, &overlay, -EBADF)
+				  : child_mount_overlay(&overlay, false);
+}

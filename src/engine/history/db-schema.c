@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * See store.h. What the database looks like, and every statement made against it.
+ *
+ * A version of the schema is one step of `steps`: an old database takes the steps it lacks, each in a
+ * transaction of its own that also adds a row to `migration`; a database from the future is refused. Steps are
+ * never edited once released, only added.
+ *
+ * No statement is put together from pieces at run time: what callers give are values, always.
+ */
+#include "engine/history/store.h"
+
+#include <stdio.h>
+
+/* Narrow rows are ~150 bytes; texts live in tables of their own so that scans do not read them. */
+static const char version_1[] =
+	"CREATE TABLE execution("
+	"  at INTEGER PRIMARY KEY, id TEXT NOT NULL, state INTEGER NOT NULL, status TEXT NOT NULL,"
+	"  caller TEXT NOT NULL, language TEXT, policy TEXT, labels TEXT, code BLOB, code_key "
+	"INTEGER,"
+	"  idempotency TEXT, exit_code INTEGER NOT NULL DEFAULT -1, started_us INTEGER, ended_us "
+	"INTEGER,"
+	"  duration_us INTEGER, cpu_us INTEGER, memory_peak INTEGER, kept_bytes INTEGER NOT NULL "
+	"DEFAULT 0,"
+	"  bytes INTEGER NOT NULL, n INTEGER);"
+	"CREATE UNIQUE INDEX execution_id ON execution(id);"
+	"CREATE INDEX execution_caller ON execution(caller);"
+	"CREATE INDEX execution_language ON execution(language) WHERE language IS NOT NULL;"
+	"CREATE INDEX execution_live ON execution(state) WHERE state < 2;"
+	"CREATE INDEX execution_status ON execution(status) WHERE state = 2;"
+	"CREATE INDEX execution_code ON execution(code_key) WHERE state = 2 AND code_key IS NOT "
+	"NULL;"
+	"CREATE TABLE request(at INTEGER PRIMARY KEY, text TEXT NOT NULL);"
+	"CREATE TABLE result(n INTEGER PRIMARY KEY, at INTEGER NOT NULL, words TEXT, text TEXT NOT "
+	"NULL);"
+	"CREATE TABLE label(name TEXT NOT NULL, value TEXT NOT NULL, at INTEGER NOT NULL,"
+	"  PRIMARY KEY(name, value, at)) WITHOUT ROWID;"
+	"CREATE TABLE idempotency(caller TEXT NOT NULL, key TEXT NOT NULL, body BLOB NOT NULL,"
+	"  at INTEGER NOT NULL, PRIMARY KEY(caller, key)) WITHOUT ROWID;"
+	"CREATE TABLE tally(span INTEGER NOT NULL, bucket INTEGER NOT NULL, caller TEXT NOT NULL,"
+	"  kind INTEGER NOT NULL, name TEXT NOT NULL, data BLOB NOT NULL,"
+	"  PRIMARY KEY(span, bucket, caller, kind, name)) WITHOUT ROWID;"
+	"CREATE TABLE meta(name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;"
+	/* Words only, no positions, no copy of the text; merging is history_tick()'s work. */
+	"CREATE VIRTUAL TABLE search USING fts5(words, content='', columnsize=0, detail=none,"
+	"  tokenize='ascii');"
+	"INSERT INTO search(search, rank) VALUES('automerge', 0);"
+	"INSERT INTO search(search, rank) VALUES('crisismerge', 64);";
+
+/* Rows and bytes by caller; the executions whose standard input is still to come, for a process that runs them later. */
+static const char version_2[] =
+	"CREATE TABLE interactive(at INTEGER PRIMARY KEY);"
+	"CREATE TABLE share(caller TEXT PRIMARY KEY, rows INTEGER NOT NULL, bytes INTEGER NOT NULL)"
+	"  WITHOUT ROWID;"
+	"CREATE INDEX share_rows ON share(rows);"
+	"CREATE INDEX share_bytes ON share(bytes);"
+	"INSERT INTO share(caller, rows, bytes) SELECT caller, count(*), sum(bytes) FROM execution"
+	"  WHERE n <= (SELECT value FROM meta WHERE name = 'counted') GROUP BY caller;";
+
+/*
+ * Pages of rows that lie far apart, failures and those of one caller in one language, are read from the index alone:
+ * fetching each row from a place of its own costs more the more there is. What search finds is numbered backwards,
+ * because FTS5 reads forwards much faster, and kept in half as many pieces, each of which a search looks into;
+ * history_tick() fills it again from `result`.
+ */
+#define ROW_REST                                                                                   \
+	"policy, labels, code, exit_code, started_us, ended_us, duration_us, cpu_us, "             \
+	"memory_peak, kept_bytes"
+static const char version_3[] =
+	"DROP INDEX execution_status;"
+	"CREATE INDEX execution_success ON execution(status) WHERE status = 'success';"
+	"CREATE INDEX execution_failure ON execution(status, at, state, id, caller, "
+	"language, " ROW_REST ") WHERE state = 2 AND status <> 'success';"
+	"CREATE INDEX execution_caller_language ON execution(caller, language, at, id, "
+	"status, " ROW_REST ") WHERE language IS NOT NULL;"
+	"DROP TABLE search;"
+	"CREATE VIRTUAL TABLE search USING fts5(words, content='', columnsize=0, detail=none,"
+	"  tokenize='ascii');"
+	"INSERT INTO search(search, rank) VALUES('automerge', 0);"
+	"INSERT INTO search(search, rank) VALUES('crisismerge', 64);"
+	"INSERT INTO search(search, rank) VALUES('usermerge', 2);"
+	"DELETE FROM meta WHERE name = 'indexed';";
+
+/*
+ * Words are indexed again, with their epochs, which version 7 removes. What every run asks before it begins, how long its
+ * code took before, is read from the index alone.
+ */
+static const char version_4[] =
+	"DROP INDEX execution_code;"
+	"CREATE INDEX execution_code ON execution(code_key, at, code, state, duration_us, status, "
+	"caller)"
+	"  WHERE state = 2 AND code_key IS NOT NULL;"
+	"CREATE TABLE epoch(start INTEGER PRIMARY KEY, id INTEGER NOT NULL);"
+	"INSERT INTO search(search) VALUES('delete-all');"
+	"DELETE FROM meta WHERE name = 'indexed';";
+
+/* Words with their epochs have a table of their own: FTS5 would look into each of its pieces for each of them. */
+static const char version_5[] =
+	"CREATE TABLE posting(epoch INTEGER NOT NULL, word BLOB NOT NULL, ats BLOB NOT NULL,"
+	"  PRIMARY KEY(epoch, word)) WITHOUT ROWID;"
+	"DELETE FROM epoch;"
+	"INSERT INTO search(search) VALUES('delete-all');"
+	"DELETE FROM meta WHERE name = 'indexed' OR name LIKE 'epoch%';";
+
+/* Not one row for each word of an epoch, but pieces; the results of deleted rows whose words are still indexed. */
+static const char version_6[] =
+	"DROP TABLE posting;"
+	"CREATE TABLE posting(epoch INTEGER NOT NULL, word BLOB NOT NULL, low INTEGER NOT NULL,"
+	"  ats BLOB NOT NULL, PRIMARY KEY(epoch, word, low)) WITHOUT ROWID;"
+	"CREATE TABLE leftover(n INTEGER PRIMARY KEY, status TEXT NOT NULL);"
+	"DELETE FROM epoch;"
+	"INSERT INTO search(search) VALUES('delete-all');"
+	"DELETE FROM meta WHERE name = 'indexed' OR name LIKE 'epoch%';";
+
+/* FTS5 alone knows the words: its index stays, less the words of rows that are gone. */
+static const char version_7[] =
+	"INSERT INTO search(search, rowid, words) SELECT 'delete', -at, words"
+	"  FROM leftover CROSS JOIN result USING(n) WHERE words IS NOT NULL"
+	"  AND n <= (SELECT value FROM meta WHERE name = 'indexed') ORDER BY at DESC;"
+	"DELETE FROM result WHERE n IN (SELECT n FROM leftover);"
+	"DROP TABLE leftover;"
+	"DROP TABLE posting;"
+	"DROP TABLE epoch;"
+	"DELETE FROM meta WHERE name LIKE 'epoch%';";
+
+/* The executions whose result a callback_url has yet to get, for a process that sends them later. */
+static const char version_8[] = "CREATE TABLE callback(at INTEGER PRIMARY KEY);";
+
+static const char *const steps[] = {
+	version_1, version_2, version_3, version_4, version_5, version_6, version_7, version_8,
+};
+
+#define SELECT_ROWS "SELECT " ROW_COLUMNS " FROM execution "
+#define IN_RANGE    "execution.at >= ?1 AND execution.at < ?2 "
+#define NEWEST	    "ORDER BY execution.at DESC"
+/* How far one has to go back for so many: from indexes alone. */
+#define SELECT_NTH "SELECT at FROM execution WHERE "
+#define NTH	   IN_RANGE NEWEST " LIMIT 1 OFFSET ?5"
+
+/* `state < 2` beside `state = 0` says nothing new, but SQLite uses an index with a condition only where it reads it. */
+const char *const statements[_STMT_MAX] = {
+	[STMT_BEGIN] = "BEGIN IMMEDIATE",
+	[STMT_COMMIT] = "COMMIT",
+	[STMT_ROLLBACK] = "ROLLBACK",
+	[STMT_ACCEPT] =
+		"INSERT INTO execution(at, id, state, status, caller, language, policy, labels,"
+		" code, code_key, idempotency, started_us, bytes, exit_code, ended_us, duration_us,"
+		" cpu_us, memory_peak, kept_bytes, n)"
+		" VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ifnull(?14, -1),"
+		" ?15, ?16, ?17, ?18, ifnull(?19, 0), ?20)",
+	[STMT_REQUEST] = "INSERT INTO request(at, text) VALUES(?1, ?2)",
+	[STMT_KEY_ADD] = "REPLACE INTO idempotency(caller, key, body, at) VALUES(?1, ?2, ?3, ?4)",
+	[STMT_KEY_FIND] = "SELECT id, body = ?3, at FROM idempotency JOIN execution USING(at)"
+			  " WHERE idempotency.caller = ?1 AND key = ?2",
+	[STMT_KEY_DELETE] = "DELETE FROM idempotency WHERE caller = ?1 AND key = ?2 AND at = ?3",
+	[STMT_LABEL_ADD] = "INSERT OR IGNORE INTO label(name, value, at) VALUES(?1, ?2, ?3)",
+	[STMT_LABEL_DELETE] = "DELETE FROM label WHERE name = ?1 AND value = ?2 AND at = ?3",
+	[STMT_START] = "UPDATE execution SET state = 1, status = 'running', started_us = ?2"
+		       " WHERE at = ?1 AND state = 0",
+	[STMT_FINISH] =
+		"UPDATE execution SET state = 2, status = ?2, exit_code = ?3, ended_us = ?4,"
+		" duration_us = ?5, cpu_us = ?6, memory_peak = ?7, kept_bytes = ?8,"
+		" bytes = bytes + ?8 + ?9, n = ?10, language = ifnull(?11, language),"
+		" policy = ifnull(?12, policy) WHERE at = ?1 AND state < 2",
+	[STMT_RESULT] = "INSERT INTO result(n, at, words, text) VALUES(?1, ?2, ?3, ?4)",
+	[STMT_IS_THERE] = "SELECT 1 FROM execution WHERE at = ?1",
+	[STMT_GET] =
+		"SELECT " ROW_COLUMNS ", request.text, result.text FROM execution"
+		" JOIN request USING(at) LEFT JOIN result ON result.n = execution.n WHERE id = ?1",
+	[STMT_RUNNING] = "SELECT " ROW_COLUMNS
+			 ", request.text FROM execution JOIN request USING(at)"
+			 " WHERE state = 1 AND state < 2 AND execution.at > ?1 ORDER BY "
+			 "execution.at LIMIT 1",
+	[STMT_QUEUED] = SELECT_ROWS
+	"WHERE state = 0 AND state < 2 AND at > ?1 ORDER BY at LIMIT ?2",
+	[STMT_LIVE_COUNT] = "SELECT count(*) FROM execution WHERE state < 2",
+	[STMT_LIST] = SELECT_ROWS "WHERE " IN_RANGE NEWEST,
+	[STMT_LIST_LIVE] = SELECT_ROWS "WHERE state = ?3 AND state < 2 AND " IN_RANGE NEWEST,
+	[STMT_LIST_ID] = SELECT_ROWS
+	"INDEXED BY execution_id WHERE id >= ?3 AND id < ?3 || '~' AND " IN_RANGE NEWEST,
+	[STMT_LIST_SUCCESS] = SELECT_ROWS "WHERE status = 'success' AND " IN_RANGE NEWEST,
+	[STMT_LIST_FAILURE] = SELECT_ROWS
+	"WHERE status = ?3 AND state = 2 AND status <> 'success' AND " IN_RANGE NEWEST,
+	[STMT_LIST_LANGUAGE] = SELECT_ROWS "WHERE language = ?3 AND " IN_RANGE NEWEST,
+	[STMT_LIST_CALLER] = SELECT_ROWS "WHERE caller = ?3 AND " IN_RANGE NEWEST,
+	[STMT_LIST_CALLER_LANGUAGE] = SELECT_ROWS
+	"WHERE caller = ?3 AND language = ?4 AND " IN_RANGE NEWEST,
+	[STMT_LIST_LABEL] = "SELECT " ROW_COLUMNS " FROM label CROSS JOIN execution"
+			    " ON execution.at = label.at WHERE label.name = ?3 AND label.value = ?4"
+			    " AND label.at >= ?1 AND label.at < ?2 ORDER BY label.at DESC",
+	[STMT_LIST_TEXT] = "SELECT " ROW_COLUMNS " FROM search CROSS JOIN execution"
+			   " ON execution.at = -search.rowid WHERE search MATCH ?3"
+			   " AND search.rowid <= -?1 AND search.rowid > -?2 ORDER BY search.rowid",
+	[STMT_NTH_FAILURE] = SELECT_NTH
+	"status = ?3 AND state = 2 AND status <> 'success' AND " NTH,
+	[STMT_NTH_LANGUAGE] = SELECT_NTH "language = ?3 AND " NTH,
+	[STMT_NTH_CALLER] = SELECT_NTH "caller = ?3 AND " NTH,
+	[STMT_NTH_CALLER_LANGUAGE] = SELECT_NTH "caller = ?3 AND language = ?4 AND " NTH,
+	[STMT_NTH_LABEL] = "SELECT at FROM label WHERE name = ?3 AND value = ?4 AND at >= ?1"
+			   " AND at < ?2 ORDER BY at DESC LIMIT 1 OFFSET ?5",
+	[STMT_NTH_TEXT] = "SELECT -rowid FROM search WHERE search MATCH ?3 AND rowid <= -?1"
+			  " AND rowid > -?2 ORDER BY rowid LIMIT 1 OFFSET ?5",
+	[STMT_WORDS] = "SELECT words FROM execution CROSS JOIN result ON result.n = execution.n"
+		       " WHERE execution.at = ?1",
+	[STMT_PAST_CODE] = "SELECT duration_us, status, caller FROM execution WHERE code_key = ?1"
+			   " AND state = 2 AND code = ?2 ORDER BY at DESC LIMIT ?3",
+	[STMT_PAST_LABEL] = "SELECT duration_us, status, caller FROM label CROSS JOIN execution"
+			    " ON execution.at = label.at WHERE label.name = ?1 AND label.value = ?2"
+			    " AND state = 2 ORDER BY label.at DESC LIMIT ?3",
+	[STMT_OLDEST] = "SELECT at, id, caller, labels, idempotency, n, bytes FROM execution"
+			" WHERE at > ?1 AND state = 2 ORDER BY at LIMIT ?2",
+	[STMT_OLDEST_OF] = "SELECT at, id, caller, labels, idempotency, n, bytes FROM execution"
+			   " WHERE caller = ?3 AND at > ?1 AND state = 2 ORDER BY at LIMIT ?2",
+	[STMT_BY_ID] = "SELECT at, id, caller, labels, idempotency, n, bytes, state FROM execution"
+		       " WHERE id = ?1",
+	[STMT_DELETE] = "DELETE FROM execution WHERE at = ?1",
+	[STMT_DELETE_REQUEST] = "DELETE FROM request WHERE at = ?1",
+	[STMT_DELETE_RESULT] = "DELETE FROM result WHERE n = ?1",
+	[STMT_SEARCH_TEXT] = "SELECT words FROM result WHERE n = ?1",
+	[STMT_UNCOUNTED] =
+		"SELECT result.n, ended_us, status, duration_us, caller, language, labels,"
+		" bytes FROM result CROSS JOIN execution USING(at) WHERE result.n > ?1"
+		" ORDER BY result.n LIMIT ?2",
+	[STMT_UNINDEXED_BYTES] = "SELECT n, words FROM result WHERE n > ?1 ORDER BY n LIMIT ?2",
+	/* In the order of `search`, which is the order in which it takes them cheaply. */
+	[STMT_UNINDEXED] = "SELECT at, words FROM result WHERE n > ?1 AND n <= ?2 AND words IS"
+			   " NOT NULL ORDER BY at DESC",
+	[STMT_SEARCH_ADD] = "INSERT INTO search(rowid, words) VALUES(-?1, ?2)",
+	[STMT_SEARCH_DELETE] = "INSERT INTO search(search, rowid, words) VALUES('delete', -?1, ?2)",
+	[STMT_SEARCH_EMPTY] = "INSERT INTO search(search) VALUES('delete-all')",
+	[STMT_SEARCH_MERGE] = "INSERT INTO search(search, rank) VALUES('merge', ?1)",
+	[STMT_TALLY_GET] = "SELECT data FROM tally WHERE span = ?1 AND bucket = ?2 AND caller = ?3"
+			   " AND kind = ?4 AND name = ?5",
+	[STMT_TALLY_SET] = "REPLACE INTO tally(span, bucket, caller, kind, name, data)"
+			   " VALUES(?1, ?2, ?3, ?4, ?5, ?6)",
+	[STMT_TALLY_NAMES] = "SELECT count(*) FROM tally WHERE span = ?1 AND bucket = ?2"
+			     " AND caller = ?3 AND kind = ?4",
+	[STMT_TALLY_SUM] = "SELECT kind, name, data, bucket FROM tally WHERE span = ?1"
+			   " AND bucket >= ?2 AND bucket < ?3 ORDER BY bucket DESC",
+	[STMT_TALLY_SUM_OF] =
+		"SELECT kind, name, data, bucket FROM tally WHERE span = ?1"
+		" AND bucket >= ?2 AND bucket < ?3 AND caller = ?4 ORDER BY bucket DESC",
+	[STMT_TALLY_PRUNE] = "DELETE FROM tally WHERE span = ?1 AND bucket < ?2",
+	[STMT_INTERACTIVE_ADD] = "INSERT INTO interactive(at) VALUES(?1)",
+	[STMT_INTERACTIVE_FIND] = "SELECT 1 FROM interactive WHERE at = ?1",
+	[STMT_INTERACTIVE_DELETE] = "DELETE FROM interactive WHERE at = ?1",
+	[STMT_CALLBACK_ADD] = "INSERT INTO callback(at) VALUES(?1)",
+	[STMT_CALLBACK_DUE] = "SELECT " ROW_COLUMNS " FROM callback CROSS JOIN execution"
+			      " ON execution.at = callback.at WHERE callback.at > ?1 AND state = 2"
+			      " ORDER BY callback.at LIMIT ?2",
+	[STMT_CALLBACK_DELETE] = "DELETE FROM callback WHERE at = ?1",
+	[STMT_SHARE_ADD] =
+		"INSERT INTO share(caller, rows, bytes) VALUES(?1, ?2, ?3)"
+		" ON CONFLICT(caller) DO UPDATE SET rows = rows + ?2, bytes = bytes + ?3",
+	[STMT_SHARE_DROP] = "DELETE FROM share WHERE caller = ?1 AND rows <= 0",
+	[STMT_SHARE_ROWS] =
+		"SELECT caller, rows FROM share WHERE rows > 0 ORDER BY rows DESC LIMIT 2",
+	[STMT_SHARE_BYTES] =
+		"SELECT caller, bytes FROM share WHERE bytes > 0 ORDER BY bytes DESC LIMIT 2",
+	[STMT_DATABASE_BYTES] =
+		"SELECT page_count * page_size FROM pragma_page_count, pragma_page_size",
+	[STMT_META_SET] = "REPLACE INTO meta(name, value) VALUES(?1, ?2)",
+};
+
+static int get_number(struct history *h, const char *sql, int64_t *ret)
+{
+	sqlite3_stmt *s = NULL;
+	int rc = sqlite3_prepare_v2(h->db, sql, -1, &s, NULL);
+
+	if (rc != SQLITE_OK)
+		return store_error(h, rc);
+	rc = sqlite3_step(s);
+	if (rc == SQLITE_ROW)
+		*ret = sqlite3_column_int64(s, 0);
+	(void)sqlite3_finalize(s);
+	return rc == SQLITE_ROW || rc == SQLITE_DONE ? 0 : store_error(h, rc);
+}
+
+static int take_step(struct history *h, int version)
+{
+	char note[160];
+	int rc;
+
+	(void)snprintf(note, sizeof(note),
+		       "INSERT INTO migration(version, at) VALUES(%d, datetime('now'));"
+		       "PRAGMA user_version = %d; COMMIT",
+		       version, version);
+	rc = sqlite3_exec(h->db,
+			  "BEGIN IMMEDIATE; CREATE TABLE IF NOT EXISTS"
+			  " migration(version INTEGER PRIMARY KEY, at TEXT NOT NULL)",
+			  NULL, NULL, NULL);
+	if (rc == SQLITE_OK)
+		rc = sqlite3_exec(h->db, steps[version - 1], NULL, NULL, NULL);
+	if (rc == SQLITE_OK)
+		rc = sqlite3_exec(h->db, note, NULL, NULL, NULL);
+	if (rc == SQLITE_OK)
+		return 0;
+	int r = store_error(h, rc);
+
+	if (!sqlite3_get_autocommit(h->db))
+		(void)sqlite3_exec(h->db, "ROLLBACK", NULL, NULL, NULL);
+	return r;
+}
+
+int schema_migrate(struct history *h, struct error *err)
+{
+	const int newest = (int)ARRAY_SIZE(steps);
+	int64_t version = 0;
+	int r = get_number(h, "PRAGMA user_version", &version);
+
+	if (r < 0)
+		return store_say(err, r);
+	if (version > newest)
+		return error_set(err, ERROR_STORAGE, EPROTO,
+				 "%s was written by a newer version of Atoll: use that, or another "
+				 "state directory",
+				 h->database);
+	for (int v = (int)version + 1; v <= newest && r >= 0; v++)
+		r = take_step(h, v);
+	return store_say(err, r);
+}
+
+int schema_load(struct history *h)
+{
+	const struct {
+		const char *sql;
+		int64_t *ret;
+	} numbers[] = {
+		{ "SELECT value FROM meta WHERE name = 'counted'", &h->marks.counted },
+		{ "SELECT value FROM meta WHERE name = 'indexed'", &h->marks.indexed },
+		{ "SELECT value FROM meta WHERE name = 'rows'", &h->marks.rows },
+		{ "SELECT value FROM meta WHERE name = 'bytes'", &h->marks.bytes },
+		{ "SELECT max(n) FROM result", &h->last_n },
+		{ "SELECT max(at) FROM execution", &h->last_at },
+	};
+	int r = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(numbers) && r >= 0; i++)
+		r = get_number(h, numbers[i].sql, numbers[i].ret);
+	/* Which of the last second's microseconds the process before us gave away is not kept: all count as taken. */
+	h->burst_at = h->last_at - NS_PER_SEC / 1000;
+	/* A number is never given twice, also when the newest result was deleted. */
+	h->last_n = MAX(h->last_n, MAX(h->marks.counted, h->marks.indexed));
+	return r;
+}

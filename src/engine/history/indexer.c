@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * See store.h. What is deduced from ended executions, some at a time: sums for statistics, words for search. Each
+ * batch is one transaction that also moves its mark, so nothing is counted twice or left out, whenever we die.
+ */
+#include "engine/history/indexer.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/history/search.h"
+
+enum {
+	COUNT_BATCH = 512,
+	INDEX_BATCH = 128,
+	INDEX_BYTES = 64 << 10, /* of words in a batch, unless one execution has more: some 10 ms */
+	MERGE_PAGES = 64,	/* of the search index, tidied up with each batch */
+	OPEN_TALLIES = 32,	/* in memory at once */
+	LABELS_COUNTED = 8,	/* of one execution */
+	LABELS_IN_BUCKET =
+		100, /* different ones, so that labels made up for each run do not fill the disk */
+};
+
+struct sum_entry {
+	int64_t span, bucket;
+	char caller[HISTORY_NAME_MAX + 1];
+	enum sum_kind kind;
+	char name[HISTORY_NAME_MAX + 1]; /* a longer one is not counted */
+	struct run_histogram tally;
+};
+
+struct tallies {
+	struct sum_entry entries[OPEN_TALLIES];
+	size_t n;
+	/* Of the same caller as the row before. */
+	char caller[HISTORY_NAME_MAX + 1];
+	int64_t rows, bytes;
+};
+
+static void bind_entry(sqlite3_stmt *s, const struct sum_entry *e)
+{
+	(void)sqlite3_bind_int64(s, 1, e->span);
+	(void)sqlite3_bind_int64(s, 2, e->bucket);
+	bind_text(s, 3, e->caller);
+	(void)sqlite3_bind_int(s, 4, (int)e->kind);
+}
+
+/* 1: it may be written. What is stored already is added to it. */
+static int merge_stored(struct history *h, struct sum_entry *e)
+{
+	int r = 0;
+	sqlite3_stmt *s = store_stmt(h, STMT_TALLY_GET, &r);
+
+	if (!s)
+		return r;
+	bind_entry(s, e);
+	bind_text(s, 5, e->name);
+	r = store_step(h, s);
+	if (r < 0)
+		return r;
+	if (r > 0) {
+		/* Bytes that make no sense are left out: sums are not worth failing for. */
+		(void)run_histogram_read(&e->tally, sqlite3_column_blob(s, 0),
+					 (size_t)sqlite3_column_bytes(s, 0));
+		(void)sqlite3_reset(s);
+		return 1;
+	}
+	if (e->kind != HISTOGRAM_LABEL)
+		return 1;
+	s = store_stmt(h, STMT_TALLY_NAMES, &r);
+	if (!s)
+		return r;
+	bind_entry(s, e);
+	r = store_step(h, s);
+	if (r > 0) {
+		r = sqlite3_column_int(s, 0) < LABELS_IN_BUCKET;
+		(void)sqlite3_reset(s);
+	}
+	return r;
+}
+
+static int flush_entry(struct history *h, struct sum_entry *e)
+{
+	_cleanup_buf_ struct buf data = { .max = 16 << 10 };
+	int r = merge_stored(h, e);
+	sqlite3_stmt *s;
+
+	if (r <= 0)
+		return r;
+	r = run_histogram_write(&e->tally, &data);
+	s = r < 0 ? NULL : store_stmt(h, STMT_TALLY_SET, &r);
+	if (!s)
+		return r;
+	bind_entry(s, e);
+	bind_text(s, 5, e->name);
+	(void)sqlite3_bind_blob(s, 6, data.data, (int)data.len, SQLITE_STATIC);
+	return store_run(h, s);
+}
+
+static int flush_sums(struct history *h, struct tallies *all)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < all->n && r >= 0; i++)
+		r = flush_entry(h, &all->entries[i]);
+	all->n = 0;
+	return r;
+}
+
+struct ended { /* one row of STMT_UNCOUNTED */
+	int64_t ended_s;
+	enum run_status status;
+	int64_t duration_us;
+	const char *caller;
+};
+
+static int add_one(struct history *h, struct tallies *all, const struct ended *x,
+		   enum sum_kind kind, const char *name)
+{
+	static const int64_t spans[] = { SPAN_MINUTE, SPAN_HOUR };
+
+	if (strlen(name) > HISTORY_NAME_MAX)
+		return 0;
+	for (size_t k = 0; k < ARRAY_SIZE(spans); k++) {
+		int64_t bucket = x->ended_s - x->ended_s % spans[k];
+		struct sum_entry *e = all->entries;
+
+		while (e < all->entries + all->n &&
+		       (e->span != spans[k] || e->bucket != bucket || e->kind != kind ||
+			strcmp(e->name, name) != 0 || strcmp(e->caller, x->caller) != 0))
+			e++;
+		if (e == all->entries + OPEN_TALLIES) {
+			int r = flush_sums(h, all);
+
+			if (r < 0)
+				return r;
+			e = all->entries;
+		}
+		if (e == all->entries + all->n) {
+			*e = (struct sum_entry){ .span = spans[k], .bucket = bucket, .kind = kind };
+			(void)snprintf(e->caller, sizeof(e->caller), "%s", x->caller);
+			(void)snprintf(e->name, sizeof(e->name), "%s", name);
+			all->n++;
+		}
+		run_histogram_add(&e->tally, x->status, x->duration_us);
+	}
+	return 0;
+}
+
+static int add_labels(struct history *h, struct tallies *all, const struct ended *x,
+		      const char *text)
+{
+	json_t *labels = text ? json_loads(text, 0, NULL) : NULL, *value;
+	char pair[2 * HISTORY_NAME_MAX];
+	const char *name;
+	int counted = 0, r = 0;
+
+	json_object_foreach(labels, name, value)
+	{
+		if (++counted > LABELS_COUNTED || r < 0)
+			break;
+		(void)snprintf(pair, sizeof(pair), "%s=%s", name,
+			       json_string_value(value) ? json_string_value(value) : "");
+		r = add_one(h, all, x, HISTOGRAM_LABEL, pair);
+	}
+	json_decref(labels);
+	return r;
+}
+
+enum run_status status_of(const char *name)
+{
+	int i = 0;
+
+	while (i < STATUS_INTERNAL_ERROR && strcmp(name, status_name((enum run_status)i)) != 0)
+		i++;
+	return (enum run_status)i;
+}
+
+static int flush_share(struct history *h, struct tallies *all)
+{
+	const struct caller_rows add = { all->caller, all->rows, all->bytes };
+
+	all->rows = all->bytes = 0;
+	return add.rows > 0 ? caller_rows_add(h, &add) : 0;
+}
+
+static int count_share(struct history *h, struct tallies *all, const char *caller, int64_t bytes)
+{
+	int r = strcmp(all->caller, caller) != 0 ? flush_share(h, all) : 0;
+
+	(void)snprintf(all->caller, sizeof(all->caller), "%s", caller);
+	all->rows++;
+	all->bytes += bytes;
+	return r;
+}
+
+static int count_row(struct history *h, struct tallies *all, sqlite3_stmt *s, struct marks *m)
+{
+	struct ended x = {
+		.ended_s = sqlite3_column_int64(s, 1) / 1000000,
+		.status = status_of((const char *)sqlite3_column_text(s, 2)),
+		.duration_us =
+			sqlite3_column_type(s, 3) == SQLITE_NULL ? -1 : sqlite3_column_int64(s, 3),
+		.caller = (const char *)sqlite3_column_text(s, 4),
+	};
+	const char *language = (const char *)sqlite3_column_text(s, 5);
+	int r = add_one(h, all, &x, HISTOGRAM_ALL, "");
+
+	if (r >= 0 && language)
+		r = add_one(h, all, &x, HISTOGRAM_LANGUAGE, language);
+	if (r >= 0)
+		r = add_labels(h, all, &x, (const char *)sqlite3_column_text(s, 6));
+	if (r >= 0)
+		r = count_share(h, all, x.caller, sqlite3_column_int64(s, 7));
+	m->counted = sqlite3_column_int64(s, 0);
+	m->bytes += sqlite3_column_int64(s, 7);
+	m->rows++;
+	return r;
+}
+
+static int count_batch(struct history *h, struct marks *m)
+{
+	struct tallies *all = calloc(1, sizeof(*all));
+	int n = 0, r = all ? 0 : -ENOMEM;
+	sqlite3_stmt *s = all ? store_stmt(h, STMT_UNCOUNTED, &r) : NULL;
+
+	if (s) {
+		(void)sqlite3_bind_int64(s, 1, m->counted);
+		(void)sqlite3_bind_int(s, 2, COUNT_BATCH);
+		while ((r = store_step(h, s)) > 0) {
+			r = count_row(h, all, s, m);
+			if (r < 0)
+				break;
+			n++;
+		}
+		(void)sqlite3_reset(s);
+		/* Also the numbers of those that were deleted, or that a full disk undid. */
+		if (n < COUNT_BATCH)
+			m->counted = h->last_n;
+		if (r >= 0)
+			r = flush_sums(h, all);
+		if (r >= 0)
+			r = flush_share(h, all);
+	}
+	free(all);
+	return r < 0 ? r : n;
+}
+
+static int tidy(struct history *h)
+{
+	int r = 0;
+	sqlite3_stmt *s = store_stmt(h, STMT_SEARCH_MERGE, &r);
+
+	if (!s)
+		return r;
+	(void)sqlite3_bind_int(s, 1, MERGE_PAGES);
+	return store_run(h, s);
+}
+
+/* How many results come next, and up to which n: at least one, of any size. */
+static int measure_batch(struct history *h, int64_t *ret_n)
+{
+	int64_t bytes = 0;
+	int n = 0, r = 0;
+	sqlite3_stmt *s = store_stmt(h, STMT_UNINDEXED_BYTES, &r);
+
+	if (!s)
+		return r;
+	(void)sqlite3_bind_int64(s, 1, *ret_n);
+	(void)sqlite3_bind_int(s, 2, INDEX_BATCH);
+	while ((r = store_step(h, s)) > 0) {
+		bytes += sqlite3_column_bytes(s, 1);
+		if (n > 0 && bytes > INDEX_BYTES)
+			break;
+		*ret_n = sqlite3_column_int64(s, 0);
+		n++;
+	}
+	(void)sqlite3_reset(s);
+	if (r < 0)
+		return r;
+	/* Also the numbers of those that were deleted, or that a full disk undid. */
+	if (r == 0 && n < INDEX_BATCH)
+		*ret_n = h->last_n;
+	return n;
+}
+
+static int index_batch(struct history *h, struct marks *m)
+{
+	const int64_t after = m->indexed;
+	int r = 0, n = measure_batch(h, &m->indexed);
+	sqlite3_stmt *s = n < 0 ? NULL : store_stmt(h, STMT_UNINDEXED, &r);
+
+	if (!s)
+		return n < 0 ? n : r;
+	(void)sqlite3_bind_int64(s, 1, after);
+	(void)sqlite3_bind_int64(s, 2, m->indexed);
+	while ((r = store_step(h, s)) > 0) {
+		r = search_change(h, STMT_SEARCH_ADD, sqlite3_column_int64(s, 0),
+				  column_span(s, 1));
+		if (r < 0)
+			break;
+	}
+	(void)sqlite3_reset(s);
+	if (r >= 0 && n > 0)
+		r = tidy(h);
+	return r < 0 ? r : n;
+}
+
+/* One kind of later work: how a batch is done, its size, and the mark that says how far the work is. */
+struct indexer_work {
+	int (*batch)(struct history *h, struct marks *m);
+	int size;
+	const int64_t *mark;
+};
+
+static int digest(struct history *h, const struct indexer_work *work, int max)
+{
+	for (int done = 0; done < max && *work->mark < h->last_n; done += work->size) {
+		struct marks m = h->marks;
+		int n = 0, r = store_begin(h);
+
+		if (r < 0)
+			return r;
+		r = n = work->batch(h, &m);
+		if (n > 0)
+			r = store_save_marks(h, &m);
+		r = store_end(h, r);
+		if (r < 0)
+			return r;
+		h->marks = m;
+		/* Few, though there may be more: they were heavy. */
+		if (n < work->size)
+			break;
+	}
+	return *work->mark < h->last_n;
+}
+
+int indexer_count(struct history *h, int max)
+{
+	return digest(h, &(struct indexer_work){ count_batch, COUNT_BATCH, &h->marks.counted },
+		      max);
+}
+
+/* A damaged index of words is emptied, and made again from the results. */
+static int mend(struct history *h)
+{
+	struct marks m = h->marks;
+	int r = store_begin(h);
+	sqlite3_stmt *s;
+
+	if (r < 0)
+		return r;
+	m.indexed = 0;
+	s = store_stmt(h, STMT_SEARCH_EMPTY, &r);
+	r = s ? store_run(h, s) : r;
+	r = store_end(h, r < 0 ? r : store_save_marks(h, &m));
+	if (r < 0)
+		return r;
+	h->marks = m;
+	h->words_damaged = false;
+	return 0;
+}
+
+int indexer_index(struct history *h, int max)
+{
+	int r = h->words_damaged ? mend(h) : 0;
+
+	return r < 0 ? r
+		     : digest(h,
+			      &(struct indexer_work){ index_batch, INDEX_BATCH, &h->marks.indexed },
+			      max);
+}

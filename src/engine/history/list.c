@@ -1,0 +1,429 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * See history.h. Pages of rows, newest first. One condition of the filter leads: SQLite answers it from an index in the order
+ * of the page, and the other conditions are checked here, row by row. Words are such a condition, and FTS5 is their index.
+ *
+ * The condition that leads is the one whose 32nd row, counted from where the page begins, is the oldest: it leaves the fewest
+ * rows. So a caller with few executions finds them at once beside any other condition.
+ *
+ * A call looks at a bounded number of rows that do not fit, so that a page costs the same in a store of any size. A page that
+ * ran into the bound carries a cursor from which to go on. A cursor is the last row's time of acceptance, so rows that come or
+ * go between two pages change neither page.
+ */
+#include "engine/history/search.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/parse.h"
+
+enum {
+	MISSES_MAX = 1000,	/* rows looked at that do not fit, of a page … */
+	MISSES_COUNTED = 10000, /* … and of a count */
+	TEXT_MISSES = 8,	/* reading a text costs as much as so many rows, and one more … */
+	TEXT_BYTES = 256,	/* … for each so many bytes */
+	NTH = 32,		/* the condition whose row of this number is oldest leads */
+	LABEL_WAYS = 5,		/* labels that may lead */
+	WAYS_MAX = LABEL_WAYS + 3,
+	INDEX_FIRST = 1024, /* ended executions a search may add to the index before it looks */
+};
+
+/* A condition that an index answers in the order of the page. */
+struct list_index {
+	enum stmt list, nth;
+	const char *value, *second;
+	int64_t reach; /* `at` of its NTH row; -INT64_MAX when it has fewer */
+};
+
+struct list_scan {
+	const struct history_filter *filter;
+	const char *state; /* "queued" or "running" when the filter asks for it, else NULL */
+	int64_t from, to;  /* of `at` */
+	struct buf match;  /* FTS5's query for the filter's text */
+	bool reads_words;  /* another condition leads: the text of each row is read */
+	sqlite3_stmt *stmt;
+	int missed, misses_max;
+	int64_t last; /* the row looked at last */
+};
+
+static void scan_done(struct list_scan *scan)
+{
+	if (scan->stmt)
+		(void)sqlite3_reset(scan->stmt);
+	buf_done(&scan->match);
+}
+
+static bool has_more_statuses(const struct history_filter *f)
+{
+	return f->more_statuses && *f->more_statuses;
+}
+
+/* The one failure that the filter asks for, or NULL. Several statuses are no condition for an index. */
+static const char *failure_of(const struct history_filter *f)
+{
+	return !f->status || has_more_statuses(f) || strcmp(f->status, "success") == 0 ? NULL
+										       : f->status;
+}
+
+static bool is_state(const char *status)
+{
+	return strcmp(status, "queued") == 0 || strcmp(status, "running") == 0;
+}
+
+static int check_status(const char *status, struct error *err)
+{
+	bool known = is_state(status);
+
+	for (int i = 0; i < _STATUS_MAX; i++)
+		known = known || strcmp(status, status_name((enum run_status)i)) == 0;
+	return known ? 0 : error_field(err, "status", "there is no such status");
+}
+
+static int read_status(struct list_scan *scan, struct error *err)
+{
+	const struct history_filter *f = scan->filter;
+	int r = f->status ? check_status(f->status, err) : 0;
+
+	for (const char *const *more = f->more_statuses; r == 0 && more && *more; more++)
+		r = check_status(*more, err);
+	if (r == 0 && f->status && !f->id && !has_more_statuses(f) && is_state(f->status))
+		scan->state = f->status;
+	return r;
+}
+
+/* So few characters leave few rows, which need no index in the order of the page. */
+static int check_id(const char *id, struct error *err)
+{
+	if (!id || strlen(id) >= HISTORY_ID_BEGINNING)
+		return 0;
+	return error_field(err, "id", "id: give at least the first %d characters of one",
+			   HISTORY_ID_BEGINNING);
+}
+
+static int read_range(struct list_scan *scan, struct error *err)
+{
+	const struct history_filter *f = scan->filter;
+	int64_t before;
+
+	scan->from = f->since_ns > 0 ? (f->since_ns + 999) / 1000 : -INT64_MAX;
+	scan->to = f->until_ns > 0 ? (f->until_ns + 999) / 1000 : INT64_MAX;
+	if (!f->cursor)
+		return 0;
+	if (f->cursor[0] != 'p' || parse_i64(f->cursor + 1, &before) < 0)
+		return error_field(err, "cursor", "this is not a cursor of a page before");
+	scan->to = MIN(scan->to, before);
+	return 0;
+}
+
+static struct list_index label_way(const char *name, const char *value)
+{
+	return (struct list_index){ STMT_LIST_LABEL, STMT_NTH_LABEL, name, value, 0 };
+}
+
+static size_t find_ways(const struct list_scan *scan, struct list_index ways[WAYS_MAX])
+{
+	const struct history_filter *f = scan->filter;
+	const struct history_label *more = f->more_labels;
+	const char *failure = failure_of(f);
+	size_t n = 0;
+
+	if (f->label_name)
+		ways[n++] = label_way(f->label_name, f->label_value);
+	for (; more && more->name && n < LABEL_WAYS; more++)
+		ways[n++] = label_way(more->name, more->value);
+	if (failure)
+		ways[n++] = (struct list_index){ STMT_LIST_FAILURE, STMT_NTH_FAILURE, failure, NULL,
+						 0 };
+	if (f->caller && f->language)
+		ways[n++] = (struct list_index){ STMT_LIST_CALLER_LANGUAGE,
+						 STMT_NTH_CALLER_LANGUAGE, f->caller, f->language,
+						 0 };
+	else if (f->caller)
+		ways[n++] = (struct list_index){ STMT_LIST_CALLER, STMT_NTH_CALLER, f->caller, NULL,
+						 0 };
+	else if (f->language)
+		ways[n++] = (struct list_index){ STMT_LIST_LANGUAGE, STMT_NTH_LANGUAGE, f->language,
+						 NULL, 0 };
+	if (f->text)
+		ways[n++] = (struct list_index){ STMT_LIST_TEXT, STMT_NTH_TEXT, scan->match.data,
+						 NULL, 0 };
+	return n;
+}
+
+static int find_reach(struct history *h, const struct list_scan *scan, struct list_index *way)
+{
+	int r = 0;
+	sqlite3_stmt *s = store_stmt(h, way->nth, &r);
+
+	if (!s)
+		return r;
+	(void)sqlite3_bind_int64(s, 1, scan->from);
+	(void)sqlite3_bind_int64(s, 2, scan->to);
+	bind_text(s, 3, way->value);
+	bind_text(s, 4, way->second);
+	(void)sqlite3_bind_int(s, 5, NTH - 1);
+	r = store_step(h, s);
+	if (r < 0)
+		return r;
+	way->reach = r > 0 ? sqlite3_column_int64(s, 0) : -INT64_MAX;
+	(void)sqlite3_reset(s);
+	return 0;
+}
+
+/* The way with the fewest rows there. */
+static int find_sparsest(struct history *h, const struct list_scan *scan, struct list_index *ways,
+			 size_t n, struct list_index *ret)
+{
+	int64_t oldest = INT64_MAX;
+
+	for (size_t i = 0; i < n; i++) {
+		int r = find_reach(h, scan, &ways[i]);
+
+		if (r < 0)
+			return r;
+		if (ways[i].reach >= oldest)
+			continue;
+		oldest = ways[i].reach;
+		*ret = ways[i];
+	}
+	return 0;
+}
+
+/* Sets the statement for the strongest condition of the filter, with its values. */
+static int choose(struct history *h, struct list_scan *scan)
+{
+	const struct history_filter *f = scan->filter;
+	const bool success = f->status && !has_more_statuses(f) && !scan->state;
+	struct list_index ways[WAYS_MAX], way = { .list = success ? STMT_LIST_SUCCESS : STMT_LIST };
+	size_t n = scan->state || f->id ? 0 : find_ways(scan, ways);
+	int r = 0;
+
+	if (f->id)
+		way = (struct list_index){ .list = STMT_LIST_ID, .value = f->id };
+	else if (scan->state)
+		way.list = STMT_LIST_LIVE;
+	else if (n == 1)
+		way = ways[0];
+	else if (n > 1)
+		r = find_sparsest(h, scan, ways, n, &way);
+	scan->reads_words = f->text && way.list != STMT_LIST_TEXT;
+	scan->stmt = r < 0 ? NULL : store_stmt(h, way.list, &r);
+	if (!scan->stmt)
+		return r;
+	(void)sqlite3_bind_int64(scan->stmt, 1, scan->from);
+	(void)sqlite3_bind_int64(scan->stmt, 2, scan->to);
+	if (scan->state)
+		(void)sqlite3_bind_int(scan->stmt, 3, strcmp(scan->state, "running") == 0);
+	bind_text(scan->stmt, 3, way.value);
+	bind_text(scan->stmt, 4, way.second);
+	return 0;
+}
+
+static int scan_open(struct history *h, const struct history_filter *filter, struct list_scan *scan,
+		     struct error *err)
+{
+	int r;
+
+	*scan = (struct list_scan){ .filter = filter,
+				    .match.max = 8 * SEARCH_TEXT_MAX,
+				    .misses_max = MISSES_MAX };
+	if ((filter->label_name == NULL) != (filter->label_value == NULL))
+		return error_field(err, "label", "a label is looked for as name=value");
+	r = store_say(err, arrivals_settle(h));
+	if (r >= 0)
+		r = read_status(scan, err);
+	if (r >= 0)
+		r = check_id(filter->id, err);
+	if (r >= 0)
+		r = read_range(scan, err);
+	if (r >= 0 && filter->text) {
+		r = search_match(filter->text, &scan->match, err);
+		if (r >= 0 && !h->group && !h->health.degraded)
+			r = store_say(err, indexer_index(h, INDEX_FIRST));
+	}
+	return r < 0 ? r : store_say(err, choose(h, scan));
+}
+
+static bool equals(sqlite3_stmt *s, int column, const char *wanted)
+{
+	const char *text = (const char *)sqlite3_column_text(s, column);
+
+	return !wanted || (text && strcmp(text, wanted) == 0);
+}
+
+static bool is_among(const json_t *labels, const char *name, const char *wanted)
+{
+	const char *value = json_string_value(json_object_get(labels, name));
+
+	return value && strcmp(value, wanted) == 0;
+}
+
+static bool has_labels(sqlite3_stmt *s, const struct history_filter *f)
+{
+	const struct history_label *more = f->more_labels;
+	const char *text = (const char *)sqlite3_column_text(s, 6);
+	json_t *labels;
+	bool all;
+
+	if (!f->label_name && !(more && more->name))
+		return true;
+	labels = text ? json_loads(text, 0, NULL) : NULL;
+	all = !f->label_name || is_among(labels, f->label_name, f->label_value);
+	for (; all && more && more->name; more++)
+		all = is_among(labels, more->name, more->value);
+	json_decref(labels);
+	return all;
+}
+
+static bool has_status(sqlite3_stmt *s, const struct history_filter *f)
+{
+	bool any = equals(s, 2, f->status);
+
+	for (const char *const *more = f->more_statuses; !any && more && *more; more++)
+		any = equals(s, 2, *more);
+	return any;
+}
+
+static bool row_fits(sqlite3_stmt *s, const struct history_filter *f)
+{
+	return has_status(s, f) && equals(s, 3, f->caller) && equals(s, 4, f->language) &&
+	       has_labels(s, f);
+}
+
+/* 1: the words are in the text of the row that the statement stands on. */
+static int has_words(struct history *h, struct list_scan *scan)
+{
+	int r = 0;
+	sqlite3_stmt *s = store_stmt(h, STMT_WORDS, &r);
+	struct span words;
+
+	if (!s)
+		return r;
+	(void)sqlite3_bind_int64(s, 1, scan->last);
+	r = store_step(h, s);
+	if (r <= 0)
+		return r;
+	words = column_span(s, 0);
+	r = search_has(scan->filter->text, words);
+	if (r == 0)
+		scan->missed += TEXT_MISSES + (int)(words.len / TEXT_BYTES);
+	(void)sqlite3_reset(s);
+	return r;
+}
+
+/* 1: the statement stands on a row that fits; 0: no more; -EAGAIN: looked at enough. */
+static int scan_next(struct history *h, struct list_scan *scan)
+{
+	int r;
+
+	while (scan->missed < scan->misses_max) {
+		r = store_step(h, scan->stmt);
+		if (r <= 0)
+			return r;
+		scan->last = sqlite3_column_int64(scan->stmt, 0);
+		/* The text of a live execution is not known yet. */
+		r = row_fits(scan->stmt, scan->filter) && !(scan->state && scan->filter->text);
+		if (r > 0 && scan->reads_words)
+			r = has_words(h, scan);
+		if (r != 0)
+			return r;
+		scan->missed++;
+	}
+	return -EAGAIN;
+}
+
+/* One row is looked for beyond the page, to know whether anything follows. */
+static int fill_page(struct history *h, struct list_scan *scan, struct history_page *page)
+{
+	int64_t last = 0;
+	int r;
+
+	while ((r = scan_next(h, scan)) > 0 && page->n < scan->filter->limit) {
+		r = row_read(scan->stmt, &page->rows[page->n]);
+		if (r < 0)
+			return r;
+		last = page->rows[page->n++].row;
+	}
+	if (r == 0)
+		return 0;
+	if (r < 0 && r != -EAGAIN)
+		return r;
+	(void)snprintf(page->next, sizeof(page->next), "p%lld",
+		       (long long)(r == -EAGAIN ? scan->last : last));
+	return 0;
+}
+
+int history_list(struct history *h, const struct history_filter *filter, struct history_page *ret,
+		 struct error *err)
+{
+	_cleanup_history_page_ struct history_page page = { 0 };
+	_cleanup_(scan_done) struct list_scan scan = { 0 };
+	int r;
+
+	if (filter->limit < 1 || filter->limit > HISTORY_PAGE_MAX)
+		return error_field(err, "limit", "limit must be between 1 and %d",
+				   HISTORY_PAGE_MAX);
+	r = scan_open(h, filter, &scan, err);
+	if (r < 0)
+		return r;
+	page.rows = calloc(filter->limit, sizeof(*page.rows));
+	r = page.rows ? fill_page(h, &scan, &page) : -ENOMEM;
+	if (r < 0)
+		return store_say(err, r);
+	*ret = page;
+	page = (struct history_page){ 0 };
+	return 0;
+}
+
+static bool is_everything(const struct history_filter *f)
+{
+	return !f->caller && !f->id && !f->status && !f->language && !f->label_name &&
+	       !f->more_labels && !f->text && f->since_ns <= 0 && f->until_ns <= 0;
+}
+
+/* All ended ones are in the marks once they are counted; the rest is alive. */
+static int count_everything(struct history *h, struct history_count *ret)
+{
+	int r = arrivals_settle(h);
+
+	if (r >= 0 && !h->group && !h->health.degraded)
+		r = indexer_count(h, INDEX_FIRST);
+	sqlite3_stmt *s = r < 0 ? NULL : store_stmt(h, STMT_LIVE_COUNT, &r);
+
+	if (!s)
+		return r;
+	ret->exact = r == 0 && h->marks.counted == h->last_n;
+	r = store_step(h, s);
+	if (r < 0)
+		return r;
+	ret->n = h->marks.rows + sqlite3_column_int64(s, 0);
+	(void)sqlite3_reset(s);
+	return 0;
+}
+
+int history_count(struct history *h, const struct history_filter *filter, struct history_count *ret,
+		  struct error *err)
+{
+	_cleanup_(scan_done) struct list_scan scan = { 0 };
+	struct history_filter all = *filter;
+	struct history_count count = { 0 };
+	int r;
+
+	all.cursor = NULL;
+	if (is_everything(&all)) {
+		r = count_everything(h, &count);
+	} else {
+		r = scan_open(h, &all, &scan, err);
+		if (r < 0)
+			return r;
+		scan.misses_max = MISSES_COUNTED;
+		while (count.n < MISSES_COUNTED && (r = scan_next(h, &scan)) > 0)
+			count.n++;
+		count.exact = r == 0;
+		r = r == -EAGAIN ? 0 : MIN(r, 0);
+	}
+	if (r >= 0)
+		*ret = count;
+	return store_say(err, r);
+}

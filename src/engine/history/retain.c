@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * See history.h. How rows go: because a caller deletes them, or because they are too old, too many or too large. The
+ * row goes first, in a transaction with everything that points to it; its files go afterwards, and when we die
+ * in between the sweep of the next start finds them.
+ */
+#include "engine/history/store.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/statvfs.h>
+
+#include "base/clock.h"
+#include "engine/history/indexer.h"
+#include "engine/history/search.h"
+
+enum {
+	DELETE_BATCH = 32,
+	DELETE_BYTES = 64 << 10, /* of words: some 10 ms */
+	COUNT_FIRST = 4096,	 /* so that statistics know what is deleted */
+	PRUNE_EVERY_S = 600,
+	HOURS_KEPT_S = 400 * 86400,
+};
+
+struct victim {
+	int64_t at, n, bytes;
+	char id[HISTORY_ID];
+	char *caller, *labels, *key;
+};
+
+struct victims {
+	struct victim list[DELETE_BATCH];
+	size_t n;
+	size_t tried; /* at once */
+};
+
+static void victims_done(struct victims *v)
+{
+	for (size_t i = 0; i < v->n; i++) {
+		free(v->list[i].caller);
+		free(v->list[i].labels);
+		free(v->list[i].key);
+	}
+}
+
+static char *copy(sqlite3_stmt *s, int column)
+{
+	const char *text = (const char *)sqlite3_column_text(s, column);
+
+	return text ? strdup(text) : NULL;
+}
+
+static void take_victim(sqlite3_stmt *s, struct victims *all)
+{
+	struct victim *v = &all->list[all->n++];
+
+	*v = (struct victim){
+		.at = sqlite3_column_int64(s, 0),
+		.caller = copy(s, 2),
+		.labels = copy(s, 3),
+		.key = copy(s, 4),
+		.n = sqlite3_column_int64(s, 5),
+		.bytes = sqlite3_column_int64(s, 6),
+	};
+	(void)snprintf(v->id, sizeof(v->id), "%s", (const char *)sqlite3_column_text(s, 1));
+}
+
+/* How many bytes they were, or a negative errno. */
+static int forget_words(struct history *h, const struct victim *v)
+{
+	int r = 0;
+	sqlite3_stmt *from = store_stmt(h, STMT_SEARCH_TEXT, &r);
+	struct span words;
+
+	if (!from)
+		return r;
+	(void)sqlite3_bind_int64(from, 1, v->n);
+	r = store_step(h, from);
+	if (r <= 0)
+		return r;
+	words = column_span(from, 0);
+	r = words.data ? search_change(h, STMT_SEARCH_DELETE, v->at, words) : 0;
+	(void)sqlite3_reset(from);
+	return r < 0 ? r : (int)words.len;
+}
+
+static int forget_labels(struct history *h, const struct victim *v)
+{
+	json_t *labels = v->labels ? json_loads(v->labels, 0, NULL) : NULL, *value;
+	const char *name;
+	int r = 0;
+
+	json_object_foreach(labels, name, value)
+	{
+		sqlite3_stmt *s = r < 0 ? NULL : store_stmt(h, STMT_LABEL_DELETE, &r);
+
+		if (!s)
+			break;
+		bind_text(s, 1, name);
+		bind_text(s, 2, json_string_value(value) ? json_string_value(value) : "");
+		(void)sqlite3_bind_int64(s, 3, v->at);
+		r = store_run(h, s);
+	}
+	json_decref(labels);
+	return r;
+}
+
+static int forget_key(struct history *h, const struct victim *v)
+{
+	int r = 0;
+	sqlite3_stmt *s = v->key ? store_stmt(h, STMT_KEY_DELETE, &r) : NULL;
+
+	if (!s)
+		return r;
+	bind_text(s, 1, v->caller);
+	bind_text(s, 2, v->key);
+	/* A key that was used again is another row's. */
+	(void)sqlite3_bind_int64(s, 3, v->at);
+	return store_run(h, s);
+}
+
+/* How many bytes its words had, or a negative errno. */
+static int delete_one(struct history *h, const struct victim *v, struct marks *m)
+{
+	static const enum stmt by_at[] = { STMT_DELETE_REQUEST, STMT_INTERACTIVE_DELETE,
+					   STMT_CALLBACK_DELETE, STMT_DELETE };
+	/* A damaged index is made again: what it has is of no matter. */
+	const bool indexed = v->n <= m->indexed && !h->words_damaged;
+	int words = indexed ? forget_words(h, v) : 0;
+	int r = words < 0 ? words : forget_labels(h, v);
+
+	if (r >= 0)
+		r = forget_key(h, v);
+	if (r >= 0)
+		r = store_run_with(h, STMT_DELETE_RESULT, v->n);
+	for (size_t i = 0; i < ARRAY_SIZE(by_at) && r >= 0; i++)
+		r = store_run_with(h, by_at[i], v->at);
+	if (r >= 0 && v->n <= m->counted) {
+		m->rows--;
+		m->bytes -= v->bytes;
+		r = caller_rows_add(h, &(struct caller_rows){ v->caller, -1, -v->bytes });
+	}
+	return r < 0 ? r : words;
+}
+
+/*
+ * The first n, or the last of these when they have many words; how many they were. FTS5 is given words of the newest first: it
+ * writes a piece of its index whenever the numbers of its rows go back.
+ */
+static int delete_first(struct history *h, struct victims *all, size_t n)
+{
+	struct marks m = h->marks;
+	int r = arrivals_list(h, ARRIVALS_MAX), words = 0;
+
+	all->tried = 0;
+	/* A row that is deleted while it lies in `arrivals` would come again. */
+	if (r >= 0)
+		r = arrivals_empty(h);
+	if (r >= 0)
+		r = store_begin(h);
+	if (r < 0)
+		return r;
+	for (; all->tried < n && r >= 0 && words < DELETE_BYTES; all->tried++, words += MAX(r, 0))
+		r = delete_one(h, &all->list[n - 1 - all->tried], &m);
+	if (r >= 0)
+		r = store_save_marks(h, &m);
+	r = store_end(h, r);
+	if (r < 0)
+		return r;
+	h->marks = m;
+	for (size_t i = n - all->tried; i < n; i++)
+		files_delete(h, all->list[i].id);
+	return (int)all->tried;
+}
+
+/* Deleting makes room on a full disk, and needs some: the reserve, or fewer rows at once. How many went: at least one. */
+static int delete_with_reserve(struct history *h, struct victims *all)
+{
+	int r = delete_first(h, all, all->n);
+
+	if ((r == -ENOSPC && disk_reserve_spend(h)) || (r == -EIO && h->words_damaged))
+		r = delete_first(h, all, all->n);
+	while (r == -ENOSPC && all->tried > 1)
+		r = delete_first(h, all, all->tried / 2);
+	return r;
+}
+
+static int count_first(struct history *h)
+{
+	int r = h->group ? -EINVAL : arrivals_list(h, ARRIVALS_MAX);
+
+	if (r >= 0 && !h->health.degraded)
+		r = indexer_count(h, COUNT_FIRST);
+	return MIN(r, 0);
+}
+
+int history_delete(struct history *h, const char *caller, const char *id, struct error *err)
+{
+	_cleanup_(victims_done) struct victims all = { .n = 0 };
+	int r = count_first(h), state = 0;
+	sqlite3_stmt *s = r < 0 ? NULL : store_stmt(h, STMT_BY_ID, &r);
+
+	if (!s)
+		return store_say(err, r);
+	bind_text(s, 1, id);
+	r = store_step(h, s);
+	if (r <= 0)
+		return store_say(err, r < 0 ? r : -ENOENT);
+	take_victim(s, &all);
+	state = sqlite3_column_int(s, 7);
+	(void)sqlite3_reset(s);
+	if (caller && (!all.list[0].caller || strcmp(caller, all.list[0].caller) != 0))
+		return store_say(err, -ENOENT);
+	if (state != 2)
+		return store_say(err, -EBUSY);
+	r = delete_with_reserve(h, &all);
+	return r < 0 ? store_say(err, r) : 0;
+}
+
+int history_delete_some(struct history *h, const char *caller, struct error *err)
+{
+	_cleanup_(victims_done) struct victims all = { .n = 0 };
+	int r = count_first(h);
+	sqlite3_stmt *s = r < 0 ? NULL : store_stmt(h, caller ? STMT_OLDEST_OF : STMT_OLDEST, &r);
+
+	if (!s)
+		return store_say(err, r);
+	(void)sqlite3_bind_int64(s, 1, INT64_MIN);
+	(void)sqlite3_bind_int(s, 2, DELETE_BATCH);
+	if (caller)
+		bind_text(s, 3, caller);
+	while ((r = store_step(h, s)) > 0)
+		take_victim(s, &all);
+	if (r >= 0 && all.n > 0)
+		r = delete_with_reserve(h, &all);
+	return store_say(err, r);
+}
+
+/* How much is left after those already chosen decides about the next one. */
+static bool must_go(const struct history *h, const struct marks *left, int64_t at)
+{
+	const struct history_options *o = &h->options;
+	int64_t oldest_us = (clock_realtime_ns() - o->retain_s * NS_PER_SEC) / 1000;
+
+	return (o->retain_rows > 0 && left->rows > o->retain_rows) ||
+	       (o->retain_bytes > 0 && left->bytes > o->retain_bytes) ||
+	       (o->retain_s > 0 && at < oldest_us);
+}
+
+static int retain_oldest(struct history *h)
+{
+	_cleanup_(victims_done) struct victims all = { .n = 0 };
+	struct marks left = h->marks;
+	int r = 0;
+	sqlite3_stmt *s = store_stmt(h, STMT_OLDEST, &r);
+
+	if (!s)
+		return r;
+	(void)sqlite3_bind_int64(s, 1, INT64_MIN);
+	(void)sqlite3_bind_int(s, 2, DELETE_BATCH);
+	while ((r = store_step(h, s)) > 0 && must_go(h, &left, sqlite3_column_int64(s, 0))) {
+		take_victim(s, &all);
+		left.rows--;
+		left.bytes -= all.list[all.n - 1].bytes;
+	}
+	(void)sqlite3_reset(s);
+	if (r < 0 || all.n == 0)
+		return MIN(r, 0);
+	r = delete_first(h, &all, all.n);
+	return r < 0 ? r : r < (int)all.n || all.n == DELETE_BATCH;
+}
+
+/*
+ * There is too much in all: the caller with the most loses its oldest, down to the amount of the next caller. So the flood of
+ * one caller does not crowd out the rows of another. -ENOENT: no caller has any.
+ */
+static int retain_share(struct history *h, enum stmt by, int64_t excess)
+{
+	_cleanup_(victims_done) struct victims all = { .n = 0 };
+	struct caller_rank top;
+	int r = caller_rows_largest(h, by, &top);
+	sqlite3_stmt *s = r > 0 ? store_stmt(h, STMT_OLDEST_OF, &r) : NULL;
+
+	if (!s)
+		return r < 0 ? r : -ENOENT;
+	(void)sqlite3_bind_int64(s, 1, INT64_MIN);
+	(void)sqlite3_bind_int(s, 2, DELETE_BATCH);
+	bind_text(s, 3, top.caller);
+	while (excess > 0 && top.amount >= top.next && (r = store_step(h, s)) > 0) {
+		int64_t amount;
+
+		take_victim(s, &all);
+		amount = by == STMT_SHARE_ROWS ? 1 : all.list[all.n - 1].bytes;
+		excess -= amount;
+		top.amount -= amount;
+	}
+	(void)sqlite3_reset(s);
+	if (r < 0 || all.n == 0)
+		return r < 0 ? r : -ENOENT;
+	r = delete_with_reserve(h, &all);
+	return r < 0 ? r : excess > 0 || r < (int)all.n;
+}
+
+static int database_bytes(struct history *h, int64_t *ret)
+{
+	int r = 0;
+	sqlite3_stmt *s = store_stmt(h, STMT_DATABASE_BYTES, &r);
+
+	if (!s)
+		return r;
+	r = store_step(h, s);
+	if (r > 0)
+		*ret = sqlite3_column_int64(s, 0);
+	(void)sqlite3_reset(s);
+	return MIN(r, 0);
+}
+
+int retain_full(struct history *h)
+{
+	struct statvfs disk;
+	int64_t least = 0;
+	int r;
+
+	if (h->options.retain_bytes <= 0 || fstatvfs(h->dir_fd, &disk) < 0)
+		return 0;
+	/* Without room for that, those that are counted decide. */
+	(void)!indexer_count(h, COUNT_FIRST);
+	/* The database gives nothing back: only what there is beyond it can be files, which do. */
+	r = database_bytes(h, &least);
+	least = MAX(least, (int64_t)(disk.f_blocks * disk.f_frsize / 2));
+	return r < 0 || h->marks.bytes <= least
+		       ? r
+		       : retain_share(h, STMT_SHARE_BYTES, h->marks.bytes - least);
+}
+
+int retain_some(struct history *h)
+{
+	const struct history_options *o = &h->options;
+	int64_t rows = o->retain_rows > 0 ? h->marks.rows - o->retain_rows : 0;
+	int64_t bytes = o->retain_bytes > 0 ? h->marks.bytes - o->retain_bytes : 0;
+	int r = -ENOENT;
+
+	/* Rows go no faster than their files. */
+	if (files_are_going(h))
+		return 0;
+	if (rows > 0 || bytes > 0)
+		r = rows > 0 ? retain_share(h, STMT_SHARE_ROWS, rows)
+			     : retain_share(h, STMT_SHARE_BYTES, bytes);
+	return r == -ENOENT ? retain_oldest(h) : r;
+}
+
+static int prune(struct history *h, int64_t span, int64_t before)
+{
+	int r = 0;
+	sqlite3_stmt *s = store_stmt(h, STMT_TALLY_PRUNE, &r);
+
+	if (!s)
+		return r;
+	(void)sqlite3_bind_int64(s, 1, span);
+	(void)sqlite3_bind_int64(s, 2, before);
+	return store_run(h, s);
+}
+
+int retain_tallies(struct history *h)
+{
+	int64_t now_s = clock_realtime_ns() / NS_PER_SEC;
+	int r;
+
+	if (clock_now_ns() < h->prune_at_ns)
+		return 0;
+	h->prune_at_ns = clock_now_ns() + PRUNE_EVERY_S * NS_PER_SEC;
+	r = prune(h, SPAN_MINUTE, now_s - MINUTES_KEPT_S);
+	return r < 0 ? r
+		     : prune(h, SPAN_HOUR, now_s - MAX(h->options.retain_s, (int64_t)HOURS_KEPT_S));
+}

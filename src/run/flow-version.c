@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Versions of runtimes in runs: the version in a result, and whether "python@3.11" is installed. Only the
+ * runtime knows its version, and it is asked once (memo.h, toolchain.h). If the request names no version, the
+ * run begins without the answer. If the answer does not come in time, or the run is cancelled, the result has
+ * no version; the next run finds the answer.
+ */
+#include "run/run.h"
+
+#include "base/clock.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { ANSWER_WITHIN_MS = 10000, RETRY_S = 1 };
+
+/*
+ * A runtime that is being asked, on a fiber of its own: a run may stop waiting, and later runs still find the
+ * answer.
+ */
+struct version_probe {
+	struct atoll *atoll;
+	const struct language *language;
+	char *image; /* or NULL */
+	struct single_flight flight;
+	char *version; /* once known */
+	int holders;   /* the fiber, and the run that began it */
+};
+
+static void probe_release(struct version_probe *p)
+{
+	if (--p->holders > 0)
+		return;
+	free(p->image);
+	free(p->version);
+	free(p);
+}
+
+static void probe_go(void *data)
+{
+	struct version_probe *p = data;
+	struct prober prober = atoll_prober(p->atoll, p->image);
+
+	if (memo_version(&p->atoll->memo, p->language, &prober, &p->version) < 0)
+		p->version = NULL;
+	single_flight_leave(&p->atoll->flights, &p->flight);
+	probe_release(p);
+}
+
+static struct version_probe *probe_new(struct atoll *a, const struct language *lang,
+				       const char *image)
+{
+	struct version_probe *p = calloc(1, sizeof(*p));
+
+	if (!p)
+		return NULL;
+	*p = (struct version_probe){ .atoll = a, .language = lang, .holders = 1 };
+	p->image = image ? strdup(image) : NULL;
+	if (!image || p->image)
+		return p;
+	probe_release(p);
+	return NULL;
+}
+
+/* Of several runs that need the answer, one asks. If it fails, the others get no answer either. */
+static char *wait_for_answer(struct version_probe *p, const struct patience *patience)
+{
+	struct single_flight **flights = &p->atoll->flights, again;
+	char key[SINGLE_FLIGHT_KEY_MAX];
+
+	(void)snprintf(key, sizeof(key), "version %s%s%s", p->language->id, p->image ? " in " : "",
+		       p->image ? p->image : "");
+	if (!single_flight_join(flights, &p->flight, key, patience))
+		return NULL;
+	p->holders++;
+	if (fiber_start(p->atoll->loop, probe_go, p) < 0) {
+		p->holders--;
+		single_flight_leave(flights, &p->flight);
+		return NULL;
+	}
+	/* Waits like the others, unless the answer is already there. */
+	if (single_flight_join(flights, &again, key, patience))
+		single_flight_leave(flights, &again);
+	return TAKE_PTR(p->version);
+}
+
+static int ask(struct atoll *a, const struct language *lang, const char *image,
+	       const struct run_control *control, char **ret)
+{
+	const struct patience patience = { control ? &control->killed : NULL,
+					   clock_now_ns() + ANSWER_WITHIN_MS * NS_PER_MS };
+	struct prober prober = atoll_prober(a, image);
+	struct version_probe *p;
+	char *version;
+	int r;
+
+	/* The command line has nothing else to do. */
+	if (!a->keeper && !fiber_current())
+		return memo_version(&a->memo, lang, &prober, ret);
+	prober.run = NULL;
+	r = memo_version(&a->memo, lang, &prober, ret);
+	/* Without a fiber in an executor, and for a cancelled run, only a known version is used. */
+	if (r == 0 || !fiber_current() || (control && control->killed))
+		return r;
+	p = probe_new(a, lang, image);
+	if (!p)
+		return -ENOMEM;
+	version = wait_for_answer(p, &patience);
+	probe_release(p);
+	if (!version)
+		return memo_version(&a->memo, lang, &prober, ret);
+	*ret = version;
+	return 0;
+}
+
+int flow_version(struct run *run, char **ret)
+{
+	return ask(run->atoll, run->language, run->request->image, run->control, ret);
+}
+
+static void learn(void *data)
+{
+	const struct patience patience = { .until_ns = clock_now_ns() +
+						       ANSWER_WITHIN_MS * NS_PER_MS };
+	struct version_probe *p = data;
+
+	free(wait_for_answer(p, &patience));
+	probe_release(p);
+}
+
+char *flow_known_version(struct run *run)
+{
+	struct atoll *a = run->atoll;
+	struct prober prober = atoll_prober(a, run->request->image);
+	struct version_probe *p;
+	char *version;
+
+	prober.run = NULL;
+	if (memo_version(&a->memo, run->language, &prober, &version) == 0)
+		return version;
+	if (run->asked_version)
+		return NULL;
+	run->asked_version = true;
+	p = probe_new(a, run->language, run->request->image);
+	if (p && fiber_start(a->loop, learn, p) < 0)
+		probe_release(p);
+	return NULL;
+}
+
+/* "3.11.2" of "Python 3.11.2". */
+static const char *number_of(const struct language *lang, const char *version)
+{
+	size_t n = lang->version_prefix ? strlen(lang->version_prefix) : 0;
+
+	return strncmp(version, lang->version_prefix ? lang->version_prefix : "", n) == 0
+		       ? version + n
+		       : version;
+}
+
+/* A search among a language and its versions. */
+struct version_search {
+	struct atoll *atoll;
+	const char *image, *wanted;
+	struct buf *there;	       /* versions that are installed: "3.11.2, 3.12" */
+	const struct language *silent; /* the first installed one that did not tell its version */
+};
+
+static bool is_version_wanted(struct version_search *s, const struct language *lang)
+{
+	_cleanup_free_ char *version = NULL;
+	const char *name = lang->version_name;
+
+	if (language_available(lang, s->image, NULL) < 0)
+		return false;
+	if (ask(s->atoll, lang, s->image, NULL, &version) < 0) {
+		version = NULL;
+		if (!s->silent && lang->version_argv[0] && lang->version_prefix)
+			s->silent = lang;
+	}
+	if (version && language_version_fits(number_of(lang, version), s->wanted))
+		return true;
+	if (!name && version)
+		name = number_of(lang, version);
+	if (name) /* names that do not fit a message are left out */
+		(void)!buf_printf(s->there, "%s%s", s->there->len > 0 ? ", " : "", name);
+	return false;
+}
+
+static int refuse_version(const struct version_search *s, const struct language *lang,
+			  const char *asked, struct error *err)
+{
+	int r;
+
+	if (s->silent) {
+		r = error_set(err, ERROR_NOT_READY, EAGAIN,
+			      "%s cannot be asked for its version now; try again",
+			      s->silent->title);
+		return error_retry(err, r, RETRY_S);
+	}
+	r = error_set(err, ERROR_RUNTIME, ENOPKG,
+		      "'%.40s': no %s %.20s is installed; installed: %s", asked, lang->title,
+		      s->wanted, s->there->len > 0 ? s->there->data : "none that is known");
+	if (err)
+		(void)snprintf(err->field, sizeof(err->field), "language");
+	return r;
+}
+
+int atoll_resolve_version(struct atoll *a, const char *asked, const char *image,
+			  const struct language **lang, struct error *err)
+{
+	const struct language *base = *lang, *found = NULL;
+	_cleanup_buf_ struct buf there = { .max = 200 };
+	struct version_search s = { a, image, registry_open_version(base, asked), &there, NULL };
+	int r;
+
+	if (!s.wanted)
+		return 0;
+	/* One of its versions may be installed although the language's own runtime is not. */
+	r = base->n_versions == 0 ? language_available(base, image, err) : 0;
+	if (r < 0)
+		return r;
+	if (is_version_wanted(&s, base))
+		found = base;
+	for (size_t i = 0; i < base->n_versions && !found; i++)
+		if (is_version_wanted(&s, base->versions[i]))
+			found = base->versions[i];
+	if (!found)
+		return refuse_version(&s, base, asked, err);
+	*lang = found;
+	return 0;
+}

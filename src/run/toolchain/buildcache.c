@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * File format: 8 bytes magic, 64 hex digits of SHA-256 over all that follows, then a record per file: lengths
+ * and mode, path with NUL, bytes. A loaded product borrows everything from the one block it was read into.
+ * Loading an entry updates its time, so the sweep after a store removes the least recently used ones.
+ */
+#include "run/toolchain/buildcache.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "run/toolchain/data.h"
+
+#define MAGIC "ATOLLBC1"
+
+enum {
+	MAGIC_LEN = 8,
+	HASH_LEN = SHA256_HEX - 1,
+	HEADER_LEN = MAGIC_LEN + HASH_LEN,
+	ENTRIES_MAX = 65536, /* read by one sweep */
+	STALE_SECONDS = 3600,
+};
+
+struct record_header {
+	uint64_t size;
+	uint32_t path_len; /* without the NUL that follows the path */
+	uint32_t mode;
+};
+
+static int hash_tool(struct sha256 *hash, const char *image, const char *path)
+{
+	struct tool_id id;
+	int r = tool_identify(image, path, &id);
+
+	if (r < 0)
+		return r;
+	sha256_update(hash, path, strlen(path) + 1);
+	sha256_update(hash, &id, sizeof(id));
+	return 0;
+}
+
+static int by_path(const void *a, const void *b)
+{
+	const struct request_file *const *x = a, *const *y = b;
+
+	return strcmp((*x)->path, (*y)->path);
+}
+
+static int hash_files(struct sha256 *hash, const struct request_file *files, size_t n)
+{
+	_cleanup_free_ const struct request_file **sorted = calloc(n + 1,
+								   sizeof(struct request_file *));
+
+	if (!sorted)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++)
+		sorted[i] = &files[i];
+	qsort(sorted, n, sizeof(struct request_file *), by_path);
+	for (size_t i = 0; i < n; i++) {
+		uint64_t len = sorted[i]->data.len;
+
+		sha256_update(hash, sorted[i]->path, strlen(sorted[i]->path) + 1);
+		sha256_update(hash, &len, sizeof(len));
+		sha256_update(hash, sorted[i]->data.data, len);
+	}
+	return 0;
+}
+
+int buildcache_key(const struct buildcache_input *in, char ret[SHA256_HEX])
+{
+	struct sha256 hash;
+	uint64_t n_files = in->n_files;
+	int r;
+
+	sha256_init(&hash);
+	sha256_update(&hash, MAGIC, MAGIC_LEN);
+	sha256_update(&hash, in->language->name, strlen(in->language->name) + 1);
+	sha256_words(&hash, in->argv);
+	sha256_words(&hash, in->env);
+	r = hash_tool(&hash, in->image, in->language->runtime);
+	for (const char **need = in->language->needs; r == 0 && *need; need++)
+		r = hash_tool(&hash, in->image, *need);
+	if (r < 0)
+		return r;
+	sha256_update(&hash, &n_files, sizeof(n_files));
+	r = hash_files(&hash, in->files, in->n_files);
+	if (r < 0)
+		return r;
+	sha256_final(&hash, ret);
+	return 0;
+}
+
+void build_product_done(struct build_product *p)
+{
+	free(p->files);
+	free(p->bytes);
+	*p = (struct build_product){ 0 };
+}
+
+static bool is_key(const char *key)
+{
+	return strlen(key) == HASH_LEN && strspn(key, "0123456789abcdef") == HASH_LEN;
+}
+
+static void hash_block(const char *bytes, size_t n, char ret[SHA256_HEX])
+{
+	struct sha256 hash;
+
+	sha256_init(&hash);
+	sha256_update(&hash, bytes, n);
+	sha256_final(&hash, ret);
+}
+
+/* Takes one record off [*p, end). The hash has matched, so a bad length means a bug or a forgery. */
+static int record_take(char **p, const char *end, struct request_file *ret)
+{
+	struct record_header head;
+
+	if ((size_t)(end - *p) < sizeof(head))
+		return -EBADMSG;
+	memcpy(&head, *p, sizeof(head));
+	*p += sizeof(head);
+	if (head.path_len >= (size_t)(end - *p) || (*p)[head.path_len] != '\0')
+		return -EBADMSG;
+	*ret = (struct request_file){ .path = *p, .mode = head.mode };
+	*p += head.path_len + 1;
+	if (head.size > (size_t)(end - *p))
+		return -EBADMSG;
+	ret->data = (struct span){ .data = *p, .len = head.size };
+	*p += head.size;
+	return request_check_path(ret->path, strlen(ret->path), NULL);
+}
+
+static int product_decode(char *bytes, size_t len, struct build_product *ret)
+{
+	_cleanup_free_ struct request_file *files = NULL;
+	char *p = bytes + HEADER_LEN, sum[SHA256_HEX];
+	size_t n = 0;
+
+	if (len < HEADER_LEN || memcmp(bytes, MAGIC, MAGIC_LEN) != 0)
+		return -EBADMSG;
+	hash_block(p, len - HEADER_LEN, sum);
+	if (memcmp(sum, bytes + MAGIC_LEN, HASH_LEN) != 0)
+		return -EBADMSG;
+	files = calloc(BUILDCACHE_FILES_MAX, sizeof(*files));
+	if (!files)
+		return -ENOMEM;
+	while (p < bytes + len) {
+		if (n == BUILDCACHE_FILES_MAX || record_take(&p, bytes + len, &files[n]) < 0)
+			return -EBADMSG;
+		n++;
+	}
+	*ret = (struct build_product){ .files = TAKE_PTR(files), .n_files = n, .bytes = bytes };
+	return 0;
+}
+
+int buildcache_load(int cache_fd, const char *key, struct build_product *ret)
+{
+	_cleanup_close_ int dir_fd = cache_open_dir(cache_fd, "build"), fd = -EBADF;
+	_cleanup_buf_ struct buf content = { 0 };
+	int r;
+
+	buf_init(&content, (size_t)BUILDCACHE_BYTES_MAX);
+	if (dir_fd < 0 || !is_key(key))
+		return -ENOENT;
+	fd = openat(dir_fd, key, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	if (fd < 0)
+		return -ENOENT;
+	r = buf_read_fd(&content, fd);
+	if (r == 0 && content.data)
+		r = product_decode(content.data, content.len, ret);
+	else
+		r = -EBADMSG;
+	if (r < 0) {
+		(void)unlinkat(dir_fd, key, 0);
+		return -ENOENT;
+	}
+	(void)buf_take(&content); /* the product owns the block now */
+	(void)futimens(fd, NULL);
+	return 0;
+}
+
+static int product_encode(const struct build_product *product, struct buf *ret)
+{
+	char header[HEADER_LEN + 1] = MAGIC, *hash = header + MAGIC_LEN;
+	int r;
+
+	memset(hash, '0', HASH_LEN);
+	r = buf_append(ret, header, HEADER_LEN);
+	for (size_t i = 0; r == 0 && i < product->n_files; i++) {
+		const struct request_file *f = &product->files[i];
+		struct record_header head = {
+			.size = f->data.len,
+			.path_len = (uint32_t)strlen(f->path),
+			.mode = f->mode & 0777,
+		};
+
+		r = request_check_path(f->path, head.path_len, NULL);
+		if (r == 0)
+			r = buf_append(ret, &head, sizeof(head));
+		if (r == 0)
+			r = buf_append(ret, f->path, head.path_len + 1);
+		if (r == 0)
+			r = buf_append(ret, f->data.data, f->data.len);
+	}
+	if (r < 0)
+		return r == -ENOBUFS ? -EFBIG : r;
+	hash_block(ret->data + HEADER_LEN, ret->len - HEADER_LEN, hash);
+	memcpy(ret->data, header, HEADER_LEN);
+	return 0;
+}
+
+struct cached_build {
+	char name[HASH_LEN + 1];
+	int64_t size;
+	struct timespec used;
+};
+
+static int oldest_first(const void *a, const void *b)
+{
+	const struct cached_build *x = a, *y = b;
+
+	if (x->used.tv_sec != y->used.tv_sec)
+		return x->used.tv_sec < y->used.tv_sec ? -1 : 1;
+	return (x->used.tv_nsec > y->used.tv_nsec) - (x->used.tv_nsec < y->used.tv_nsec);
+}
+
+static bool is_stale_build(const char *name, const struct stat *st)
+{
+	return strncmp(name, ".new-", 5) == 0 && st->st_mtim.tv_sec + STALE_SECONDS < time(NULL);
+}
+
+/* Fills *ret with every entry; removes files that a crashed writer left. */
+static size_t list_entries(DIR *dir, struct cached_build **ret)
+{
+	struct cached_build *entries = NULL;
+	size_t n = 0, capacity = 0;
+	struct dirent *d;
+
+	while (n < ENTRIES_MAX && (d = readdir(dir))) {
+		struct stat st;
+
+		if (fstatat(dirfd(dir), d->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+			continue;
+		if (is_stale_build(d->d_name, &st))
+			(void)unlinkat(dirfd(dir), d->d_name, 0);
+		if (!is_key(d->d_name))
+			continue;
+		if (n == capacity) {
+			size_t more = capacity ? capacity * 2 : 64;
+			struct cached_build *grown = realloc(entries, more * sizeof(*entries));
+
+			if (!grown)
+				break;
+			entries = grown;
+			capacity = more;
+		}
+		memcpy(entries[n].name, d->d_name, sizeof(entries[n].name));
+		entries[n].size = st.st_size;
+		entries[n].used = st.st_mtim;
+		n++;
+	}
+	*ret = entries;
+	return n;
+}
+
+static void sweep(int dir_fd, int64_t max_bytes)
+{
+	_cleanup_free_ struct cached_build *entries = NULL;
+	int64_t sum = 0;
+	size_t n;
+	DIR *dir;
+	int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (fd < 0)
+		return;
+	dir = fdopendir(fd);
+	if (!dir) {
+		(void)fd_close(fd);
+		return;
+	}
+	n = list_entries(dir, &entries);
+	for (size_t i = 0; i < n; i++)
+		sum += entries[i].size;
+	if (sum > max_bytes)
+		qsort(entries, n, sizeof(*entries), oldest_first);
+	for (size_t i = 0; i < n && sum > max_bytes; i++) {
+		(void)unlinkat(dir_fd, entries[i].name, 0);
+		sum -= entries[i].size;
+	}
+	(void)closedir(dir);
+}
+
+static int write_entry(int dir_fd, const char *key, const struct buf *content)
+{
+	_cleanup_close_ int fd = -EBADF;
+	char temporary[32];
+	uint64_t salt;
+	int r;
+
+	if (getrandom(&salt, sizeof(salt), 0) != (ssize_t)sizeof(salt))
+		return -EIO;
+	(void)snprintf(temporary, sizeof(temporary), ".new-%016llx", (unsigned long long)salt);
+	fd = openat(dir_fd, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return -errno;
+	r = fd_write_all(fd, content->data, content->len);
+	if (r == 0 && renameat(dir_fd, temporary, dir_fd, key) < 0)
+		r = -errno;
+	if (r < 0)
+		(void)unlinkat(dir_fd, temporary, 0);
+	return r;
+}
+
+int buildcache_store(int cache_fd, const char *key, const struct build_product *product,
+		     int64_t max_bytes)
+{
+	_cleanup_close_ int dir_fd = cache_open_dir(cache_fd, "build");
+	_cleanup_buf_ struct buf content = { 0 };
+	int r;
+
+	buf_init(&content, (size_t)(max_bytes / 4));
+	if (dir_fd < 0)
+		return dir_fd;
+	if (!is_key(key) || product->n_files == 0 || product->n_files > BUILDCACHE_FILES_MAX)
+		return -EINVAL;
+	r = product_encode(product, &content);
+	if (r == 0)
+		r = write_entry(dir_fd, key, &content);
+	if (r == 0)
+		sweep(dir_fd, max_bytes);
+	return r;
+}

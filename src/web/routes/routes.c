@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See routes.h: joins the tables, creates and frees the API, holds what all handlers share. */
+#include "web/routes/routes.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/text-file.h"
+#include "mcp/mcp.h"
+#include "run/executor.h"
+#include "spec/result.h"
+#include "web/routes/api-private.h"
+
+/* Seconds: from one warm run to the longest timeout. */
+const double access_bounds[ACCESS_BOUNDS] = { 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05,
+					      0.1,   0.5,    1,	    5,	  30,	 300 };
+
+static const struct route *const tables[] = { run_routes,     batch_routes, execution_routes,
+					      output_routes,  host_routes,  execute_routes,
+					      session_routes, tool_routes,  mcp_routes };
+
+static void count_access(struct access_counts *counts, const struct access *access)
+{
+	double seconds = (double)access->duration_ns / NS_PER_SEC;
+	size_t i = 0;
+
+	while (i < ACCESS_BOUNDS && seconds > access_bounds[i])
+		i++;
+	counts->by_time[i]++;
+	counts->seconds += seconds;
+	counts->by_class[MIN(access->status / 100, ACCESS_STATUSES - 1)]++;
+}
+
+static void on_access(void *app, const struct access *access)
+{
+	struct api *api = app;
+	const bool failed = access->status >= 500;
+
+	count_access(&api->access, access);
+	log_say(api->options.log, failed ? LOG_WARNING : LOG_DEBUG, "request",
+		LOG_TEXT("method", access->method),
+		LOG_BYTES("target", access->target.data, access->target.len),
+		LOG_I64("status", access->status),
+		LOG_TEXT("caller", access->principal ? access->principal->name : NULL),
+		LOG_I64("body", (int64_t)access->body_bytes),
+		LOG_I64("sent", (int64_t)access->sent_bytes),
+		LOG_I64("duration_us", access->duration_ns / 1000));
+}
+
+static int mcp_open(struct api *api, struct error *err)
+{
+	const struct api_options *o = &api->options;
+	const struct mcp_options options = {
+		.loop = o->loop,
+		.engine = o->engine,
+		.executor = o->executor,
+		.sessions = o->sessions,
+		.callers = o->callers,
+		.log = o->log,
+		.languages = api->tools,
+		.timeout_max = o->execute.timeout_max,
+		.tool_limits = &o->tool_limits,
+		.tables = o->mcp_tables,
+	};
+
+	return mcp_new(&options, &api->mcp, err);
+}
+
+int api_new(const struct api_options *options, struct api **ret, struct error *err)
+{
+	struct api *api = calloc(1, sizeof(*api));
+	struct server_config config = {
+		.loop = options->loop,
+		.router = { tables, ARRAY_SIZE(tables) },
+		.auth = options->auth,
+		.limits = options->limits,
+		.callers = options->callers,
+		.app = api,
+		.judge_query = query_check,
+		.on_access = on_access,
+	};
+	int r;
+
+	if (!api)
+		return error_oom(err);
+	api->options = *options;
+	api->engine = options->engine;
+	api->executor = options->executor;
+	api->sessions = options->sessions;
+	api->router = config.router;
+	r = languages_load(api, err);
+	if (r == 0)
+		r = mcp_open(api, err);
+	if (r == 0 && server_new(&config, &api->server) < 0)
+		r = error_oom(err);
+	if (r < 0) {
+		(void)api_free(api);
+		return r;
+	}
+	*ret = api;
+	return 0;
+}
+
+struct api *api_free(struct api *api)
+{
+	if (!api)
+		return NULL;
+	api->server = server_free(api->server);
+	api->mcp = mcp_free(api->mcp);
+	questions_free(api);
+	free(api->openapi);
+	languages_free(api);
+	free(api);
+	return NULL;
+}
+
+int api_listen(struct api *api, struct listener listener)
+{
+	return server_listen(api->server, listener);
+}
+
+void api_set_auth(struct api *api, const struct auth_rules *auth)
+{
+	server_set_auth(api->server, auth);
+}
+
+void api_drain(struct api *api)
+{
+	mcp_drain(api->mcp);
+	server_drain(api->server);
+}
+
+bool api_is_idle(const struct api *api)
+{
+	struct server_stats stats;
+
+	server_stats(api->server, &stats);
+	return stats.queue_bytes == 0 && stats.on_fibers == 0 && stats.arriving == 0;
+}
+
+const char *request_viewer(const struct request_ctx *ctx)
+{
+	const struct principal *principal = request_principal(ctx);
+
+	return principal->uid == (uid_t)-1 ? principal->name : NULL;
+}
+
+bool request_flag(const struct request_ctx *ctx, const char *name)
+{
+	const char *value = request_query(ctx, name);
+
+	return value && (*value == '\0' || strcmp(value, "true") == 0 || strcmp(value, "1") == 0);
+}
+
+int request_other_form(struct request_ctx *ctx, struct other_form other, bool *ret)
+{
+	const char *const types[] = { "application/json", other.media, NULL };
+	const char *word = request_query(ctx, "format");
+
+	if (word && strcmp(word, other.word) != 0 && strcmp(word, "json") != 0) {
+		(void)respond_field(ctx, "format", "format: give %s or json.", other.word);
+		return -EINVAL;
+	}
+	*ret = word ? strcmp(word, "json") != 0 : request_accepts(ctx, types) == other.media;
+	return 0;
+}
+
+/* A program's value prints every digit. A comparison of two results without a value has none. */
+static size_t tree_flags(const json_t *root)
+{
+	const json_t *value = json_object_get(root, "value");
+
+	if (json_is_null(json_object_get(value, "a")) && json_is_null(json_object_get(value, "b")))
+		return result_json_flags(NULL);
+	return result_json_flags(root);
+}
+
+int respond_tree(struct request_ctx *ctx, int status, json_t *root)
+{
+	/* On a fiber if the route may have a large answer. */
+	char *text = root ? text_dump(root, tree_flags(root)) : NULL;
+
+	json_decref(root);
+	return respond_take(ctx, status, "application/json", text, text ? strlen(text) : 0);
+}
