@@ -324,11 +324,15 @@ static json_t *judged_analysis(const json_t *test, size_t number)
 		       : "Compare what the program prints with what is expected there; its input "
 			 "is that of the test.";
 	_cleanup_buf_ struct buf message = { .max = TEXT_LINE_MAX };
+	size_t start;
 
 	if (buf_printf(&message, "test %zu: ", number) < 0)
 		return NULL;
-	/* A long one is cut. */
+	start = message.len;
+	/* A long one is cut. A result of an older version may have no words about the test. */
 	(void)!test_text(test, &message);
+	if (message.len == start && buf_append(&message, verdict, strlen(verdict)) < 0)
+		return NULL;
 	return json_pack("{s:b, s:s, s:n, s:o, s:n, s:n, s:[], s:n, s:s, s:s}", "is_error", 1,
 			 "error_type", verdict, "exception", "message",
 			 text_or_null((struct span){ message.data, message.len }), "file", "line",
