@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The audit stream (SPEC §13): which caller submitted what, which sandbox came and went with which limits and measures, what was
+ * The audit stream (doc/atoll.yaml.example): which caller submitted what, which sandbox came and went with which limits and measures, what was
  * refused; and an alert when one caller's runs crash, are denied or come close to their limits again and again, and when the
  * history is damaged.
  */

@@ -114,7 +114,7 @@ struct submission_turn {
 
 struct submission {
 	const char *caller; /* never NULL */
-	json_t *request;  /* SPEC §5's body; a reference is taken; it must not change afterwards */
+	json_t *request; /* doc/http.md's body; a reference is taken; it must not change afterwards */
 	struct span text; /* the same as text, when it is at hand; data NULL: made from request */
 	enum submit_mode mode;
 	bool interactive; /* execution_stdin_write() will follow */
@@ -227,7 +227,7 @@ int engine_delete(struct engine *e, const char *caller, const char *id, bool *re
 /* The request it was submitted with, for a replay: engine_submit() it. A new reference. */
 int engine_request(struct engine *e, const char *caller, const char *id, json_t **ret,
 		   struct error *err) _must_check_;
-/* {is_error, …}, SPEC §12. ERROR_NOT_ENDED: it has not ended. */
+/* {is_error, …}, as doc/http.md says. ERROR_NOT_ENDED: it has not ended. */
 int engine_analysis(struct engine *e, const char *caller, const char *id, json_t **ret,
 		    struct error *err) _must_check_;
 int engine_debug_report(struct engine *e, const char *caller, const char *id, json_t **ret,

@@ -2,7 +2,7 @@
 /*
  * Submissions. In this order: may anything be taken now (draining, storage, bounds), was it taken before (Idempotency-Key),
  * is it sound (the executor's judgement). A waited one that is refused leaves nothing behind; a job that is refused by the
- * last of these is accepted, and its result says why it was not run (SPEC §3).
+ * last of these is accepted, and its result says why it was not run (doc/result.md).
  *
  * On a fiber the heavy parts (hashing, unpacking, decoding, writing a large body down) are the worker's, and others may be
  * taken meanwhile: so what was asked before is asked again.

@@ -18,8 +18,8 @@ size_t answer_cost(const json_t *structured);
 size_t answer_room(const json_t *structured);
 
 struct brief_view {
-	const json_t *result;	/* SPEC §3, or the state of one that has not ended */
-	const json_t *analysis; /* SPEC §12; NULL: none was made */
+	const json_t *result;	/* doc/result.md, or the state of one that has not ended */
+	const json_t *analysis; /* doc/http.md; NULL: none was made */
 	int images;		/* how many follow as content of their own */
 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * decision → plan. The order of the operations is the order of notes/security.md §6: file system, devices,
+ * decision → plan. The operations stand in this order: file system, devices,
  * proc, pivot, the caller's files, read-only remounts, rlimits, Landlock, and the filter last. Everything a
  * sandbox sees is named here and nowhere else.
  */

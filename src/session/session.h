@@ -47,7 +47,7 @@ struct session_reply {
 	void (*fn)(void *data, struct session *s,
 		   const struct error *err); /* s NULL: err says why */
 };
-/* The reply comes when the interpreter is ready. body: SPEC §6. 0: the reply follows. */
+/* The reply comes when the interpreter is ready. body: doc/http.md. 0: the reply follows. */
 int session_create(struct sessions *all, const char *caller, json_t *body,
 		   struct session_reply reply, struct error *err) _must_check_;
 /*

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Classifies an ending (SPEC §3). The order of the rules:
+ * Classifies an ending (doc/result.md). The order of the rules:
  *
  *   1. Atoll killed it           its reason is the cause
  *   2. a limit was hit, end != 0 status limit; the exit code stays the program's own

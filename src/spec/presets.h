@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Defaults by language, as an administrator gives them (SPEC §13, SANDBOX_LANGUAGE_CONFIG_FILE): Codomyrmex's
+ * Defaults by language, as an administrator gives them (doc/atoll.yaml.example, SANDBOX_LANGUAGE_CONFIG_FILE): Codomyrmex's
  * object of languages. Of its keys `default_memory_mb` is used. `limits`, as in requests, is an addition.
  * `image` and `seccomp_profile` are for containers and ignored. Pure.
  *

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * See request.h. One row a key of the request body (SPEC §5); a row names a shared reader with its member, or a
+ * See request.h. One row a key of the request body (doc/http.md); a row names a shared reader with its member, or a
  * reader of its own. Keys of later steps have rows that refuse them by name, so no key is ignored silently.
  * Rules between keys are checked when all are read.
  */

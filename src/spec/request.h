@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The request of a caller: SPEC §5's request body as a struct. It borrows every string from the JSON tree it
+ * The request of a caller: doc/http.md's request body as a struct. It borrows every string from the JSON tree it
  * was parsed from and holds a reference on that tree, so it is cheap and has one owner. Parsing checks shape,
  * types, names and bounds; plan/policy/ decides whether the caller may have it.
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The outcome of a run: SPEC §3's result as a struct, and its JSON form. Filled from the broker's reports
+ * The outcome of a run: doc/result.md's result as a struct, and its JSON form. Filled from the broker's reports
  * (kernel counters and wait status only) and from the captured output.
  */
 #pragma once
@@ -192,7 +192,7 @@ static inline void result_cleanup(struct result **res)
 {
 	(void)result_free(*res);
 }
-/* SPEC §3's object; keys that such a run cannot fill are absent. Invalid UTF-8 becomes U+FFFD and `stdout_binary` is set. */
+/* doc/result.md's object; keys that such a run cannot fill are absent. Invalid UTF-8 becomes U+FFFD and `stdout_binary` is set. */
 json_t *result_to_json(const struct result *res);
 /* Its member `isolation` alone. */
 json_t *isolation_to_json(const struct isolation *is);
@@ -209,10 +209,10 @@ enum { RESULT_TEXT_MAX = 1 << 30 };
 size_t result_json_flags(const json_t *tree);
 /* The result of a request that never ran: denied, setup_error or internal_error, by the error's code. */
 struct result *result_from_error(const struct error *err);
-/* The exit code of the command line for a result (SPEC §4). */
+/* The exit code of the command line for a result (doc/cli.md). */
 int result_exit_code(const struct result *res);
 
-/* The input of classify(). It is pure, so every rule of SPEC §3 has a unit test. */
+/* The input of classify(). It is pure, so every rule of doc/result.md has a unit test. */
 struct ending {
 	int wait_status; /* as from waitid/wait4, of the main process */
 	int killed_for;	 /* the enum cause_kind that Atoll killed it for, or -1 */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Each rule of SPEC §3 about endings, one row each. */
+/* Each rule of doc/result.md about endings, one row each. */
 #include <signal.h>
 
 #include "spec/knob.h"

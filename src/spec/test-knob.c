@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The knob table: SPEC §2's numbers, each way to write a value, each message of a refusal. */
+/* The knob table: doc/limits.md's numbers, each way to write a value, each message of a refusal. */
 #include "spec/knob.h"
 
 #include "spec/test-support.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The JSON form of a result: every key of SPEC §3, units, nulls, broken text; exit codes. */
+/* The JSON form of a result: every key of doc/result.md, units, nulls, broken text; exit codes. */
 #include "spec/result.h"
 
 #include "spec/test-support.h"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`atoll languages`: every language of SPEC §1 with version and availability."""
+"""`atoll languages`: every language of doc/limits.md with version and availability."""
 import re
 
 import pytest

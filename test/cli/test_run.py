@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`atoll run`: the command line's contract (SPEC §4) and the result object (SPEC §3)."""
+"""`atoll run`: the command line's contract (doc/cli.md) and the result object (doc/result.md)."""
 import datetime
 import json
 import re
@@ -13,7 +13,7 @@ from resident import sweep
 quick = pytest.mark.quick
 
 NUMBER = (int, float)
-# Every key of SPEC §3 with the type its value has in a successful run.
+# Every key of doc/result.md with the type its value has in a successful run.
 RESULT = {
     "id": str, "language": str, "status": str, "success": bool, "exit_code": int, "signal": type(None),
     "cause": dict, "stdout": str, "stderr": str, "stdout_bytes": int, "stderr_bytes": int,

@@ -122,7 +122,7 @@ def test_nonsense_is_refused(mode, stage, text, words):
 
 
 def test_variables_of_document_004(mode, stage):
-    """Each SANDBOX_* variable replaces the matching default, that of execute_code too (SPEC §13)."""
+    """Each SANDBOX_* variable replaces the matching default, that of execute_code too (doc/atoll.yaml.example)."""
     served = Served(Atoll(mode, stage), stage.scratch(mode, "settings-004"),
                     env={"SANDBOX_DEFAULT_TIMEOUT_SECONDS": "1", "SANDBOX_DEFAULT_MEMORY_LIMIT_MB": "97", "SANDBOX_PID_LIMIT": "7",
                          "SANDBOX_DEFAULT_CPU_QUOTA_PERCENT": "150"})

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""POST /execute over the real daemon: the NeMo Agent Toolkit and PC-Agent-Claw (SPEC §8)."""
+"""POST /execute over the real daemon: the NeMo Agent Toolkit and PC-Agent-Claw (doc/http.md)."""
 import json
 import os
 import socket

@@ -114,7 +114,7 @@ def outputs(served):
 
 
 def test_partial_output_after_a_crash(mode, stage):
-    """SPEC §3: what it had printed is in the result of one that the front died under, too."""
+    """doc/result.md: what it had printed is in the result of one that the front died under, too."""
     served = Served(Atoll(mode, stage), stage.scratch(mode, "partial"))
     try:
         web = served.web

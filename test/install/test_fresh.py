@@ -183,7 +183,7 @@ echo "left: $(ls -d /tmp/atoll 2>&1 | grep -c '^/') $(grep -lsE '^Uid:.18[0-9]{8
 
 
 def test_docker_default_profile_gives_the_minimal_tier(docker):
-    """With the ids of notes/security.md that can hold there (P02 to P09, F01 to F12, K04, N01), as an attacker finds them."""
+    """With the ids of test/security/cases.md that can hold there (P02 to P09, F01 to F12, K04, N01), as an attacker finds them."""
     done = docker(["--cap-add", "SYS_ADMIN"], [*RUN, "--isolation", "minimal"])
     assert json.loads(done.stdout)["isolation"]["tier"] == "minimal", done
     done = docker([], ["sh", "-c", MINIMAL])

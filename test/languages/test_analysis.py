@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Analysis of programs that really fail (SPEC §12): test/analysis/LANGUAGE.yaml.
+"""Analysis of programs that really fail (doc/http.md): test/analysis/LANGUAGE.yaml.
 
 Each program is run by `atoll run --json`; build/src/run/analyse/analyse-lines makes the analysis and the debug report of
 request and result. A case gives every field it expects exactly; a text that ends with * is a beginning, `excerpt` is one

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every limit of SPEC §2: hit it, then read status, cause, limit and peak.
+"""Every limit of doc/limits.md: hit it, then read status, cause, limit and peak.
 
 Rootless on a host without a delegated cgroup has no kernel counters for memory and pids: rlimits
 hold instead, the program sees the refusal itself, and the result says which layers are missing.

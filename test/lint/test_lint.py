@@ -71,6 +71,8 @@ PLANTED = [
     ("prose", "include/atoll/atoll.h", "/* The account nobody. */\n", "/* Frees whatever is left. */\n", '"whatever"'),
     ("prose", "doc/a.md", 'Never write "somebody".\n', "Somebody writes.\n", '"Somebody"'),
     ("prose", "README.md", "Each caller.\n", "For everybody.\n", '"everybody"'),
+    ("references", "src/base/a.c", "/* src/base/a.c, base/*.c, plan/NAME.h */\n", "/* See base/b.h. */\n", "there is no base/b.h"),
+    ("references", "src/base/a.c", 'p("plan/x.c");\n', "/* The rules of SPEC §3. */\n", "'SPEC §' is nothing that a reader has"),
     ("foreign", "src/atoll/commands/a.c", 'return print_out(&out); /* write(1) */\n', "return fd_write_all(STDOUT_FILENO, a, n);\n", "fd_write_all() does not escape"),
     ("foreign", "src/atoll/commands/a.c", 'p("puts(x)"); x->write(1);\n', 'printf("%s", repr);\n', "use print_out()"),
     ("foreign", "src/atoll/remote/a.c", "print_text(1, a);\n", "print_raw(1, a, n);\n", "print_raw() does not escape"),

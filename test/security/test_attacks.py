@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Attacks of a hostile tenant that go beyond the catalogue of notes/security.md §3, each one tried against the product.
+"""Attacks of a hostile tenant that go beyond the catalogue of test/security/cases.md, each one tried against the product.
 
 Probes are benign: what they would damage is looked at, and put back where it was touched.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""M07, A04, A05, A09, A15, A16, O09, F18 and F19 of notes/security.md against `atoll serve`: one account against another,
+"""M07, A04, A05, A09, A15, A16, O09, F18 and F19 of test/security/cases.md against `atoll serve`: one account against another,
 and programs against the daemon that runs them."""
 import base64
 import contextlib
@@ -93,7 +93,7 @@ def test_M07_nothing_of_another(siege, alice, bob):
 
 @quick
 def test_M07_workspaces(siege, alice, bob):
-    """The same name is another directory to another account, that of POST /execute, too (SPEC §8)."""
+    """The same name is another directory to another account, that of POST /execute, too (doc/http.md)."""
     secret = secrets.token_hex(8)
     assert alice.execute("bash", f"echo {secret} > /workspace/s", workspace="project")["status"] == "success"
     assert alice.execute("bash", "cat /workspace/s", workspace={"name": "project", "cwd": True})["stdout"] == secret + "\n"

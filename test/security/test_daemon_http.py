@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A01-A03, A06, A08-A10, A12-A14 and A17 of notes/security.md §3.7 against `atoll serve`: what a page, a proxy or a
+"""A01-A03, A06, A08-A10, A12-A14 and A17 of test/security/cases.md against `atoll serve`: what a page, a proxy or a
 broken client may send. No tokens here: they would answer for most of it."""
 import contextlib
 import json
@@ -471,7 +471,7 @@ def test_A13_logfmt_cannot_be_forged(mode, stage):
 
 
 def test_A14_doctor_names_no_path(siege, web):
-    """What the host can enforce is for every caller to see (SPEC §5 sets no bound); where anything of ours lies is not."""
+    """What the host can enforce is for every caller to see (doc/http.md sets no bound); where anything of ours lies is not."""
     for path in ("/v1/doctor", "/v1/languages", "/v1/policies", "/v1/limits", "/v1/stats", "/metrics", "/readyz"):
         answer = (LocalWeb(siege.daemon.socket) if path == "/metrics" else web).get(path, timeout=60)
         assert answer.status == 200 and not INNARDS.search(answer.body.replace(b"/usr/lib/", b"") if path == "/v1/policies" else answer.body), \

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""N04–N12 of notes/security.md §3.4: programs that may reach listed destinations reach these and no others."""
+"""N04–N12 of test/security/cases.md: programs that may reach listed destinations reach these and no others."""
 import contextlib
 import json
 import os

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""F01–F22 of notes/security.md §3.1, less those that need sessions or archives (F09, F19, F21)."""
+"""F01–F22 of test/security/cases.md, less those that need sessions or archives (F09, F19, F21)."""
 import hashlib
 import os
 import socket

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""K01–K13 of notes/security.md §3.3."""
+"""K01–K13 of test/security/cases.md."""
 import hashlib
 import json
 import mmap

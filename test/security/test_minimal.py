@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The minimal tier (src/box/place.h): the ids of notes/security.md that hold without namespaces, and what is particular to it."""
+"""The minimal tier (src/box/place.h): the ids of test/security/cases.md that hold without namespaces, and what is particular to it."""
 import os
 import re
 import secrets

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""N01–N03 and N12 of notes/security.md §3.4: the default is a loopback of one's own and nothing else; `off` has not even that."""
+"""N01–N03 and N12 of test/security/cases.md: the default is a loopback of one's own and nothing else; `off` has not even that."""
 
 import pytest
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""P01–P22 of notes/security.md §3.2."""
+"""P01–P22 of test/security/cases.md."""
 import json
 import os
 import re

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""R01–R18 of notes/security.md §3.5, less R16 (it needs the daemon's queue).
+"""R01–R18 of test/security/cases.md, less R16 (it needs the daemon's queue).
 
 Where there is no cgroup (rootless without delegation) memory is held by rlimits and by the size of the
 file systems; those tests then check that the program sees the refusal and the host does not.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""M05 of notes/security.md §3.8: programs that were forked from one interpreter draw different numbers.
+"""M05 of test/security/cases.md: programs that were forked from one interpreter draw different numbers.
 """
 import time
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""M01–M03, M06 and M11 of notes/security.md §3.8 in warm cells: what one tenant leaves, the next does not find.
+"""M01–M03, M06 and M11 of test/security/cases.md in warm cells: what one tenant leaves, the next does not find.
 
 Every Python program here is warm, or the test fails (resident.py).
 """

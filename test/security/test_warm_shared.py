@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""M01 of notes/security.md §3.8: nothing that warm programs get from their makers is a channel between them.
+"""M01 of test/security/cases.md: nothing that warm programs get from their makers is a channel between them.
 
 Children of one zygote have copies of its memory, unless it is mapped shared; what is handed to many cells has one set of
 locks and one position.

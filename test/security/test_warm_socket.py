@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""M04, M08 and M09 of notes/security.md §3.8 in warm cells (M07 needs sessions, M10 an option that does not exist yet).
+"""M04, M08 and M09 of test/security/cases.md in warm cells (M07 needs sessions, M10 an option that does not exist yet).
 
 Every Python program here is warm, or the test fails (resident.py). What a warm program has that a cold one has not is
 descriptor 100, its socket to the broker: much of this attacks through that.

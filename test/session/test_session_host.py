@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions of the client that a session's code calls (SPEC §7), and rich results, also of `eval` (SPEC §5, §6)."""
+"""Functions of the client that a session's code calls (doc/http.md), and rich results, also of `eval` (doc/http.md)."""
 import base64
 import json
 import threading

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sessions over HTTP: what executions find and answer, and how a session ends (SPEC §6)."""
+"""Sessions over HTTP: what executions find and answer, and how a session ends (doc/http.md)."""
 import hashlib
 import base64
 import re

@@ -113,7 +113,7 @@ def packed(kind, files, links=()):
 
 
 def test_archives(session):
-    """SPEC §5: raw at PUT …/files?format=tar, unpacked into /sandbox."""
+    """doc/http.md: raw at PUT …/files?format=tar, unpacked into /sandbox."""
     def put(body, query="?format=tar"):
         return session.web.ask("PUT", f"{session.path}/files{query}", body, headers={"Content-Type": "application/x-tar"})
     for kind in ("tar", "tar.gz", "zip"):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Executions of a session as executions of the daemon: waiting, cancelling, events, history, other callers (SPEC §5, §6)."""
+"""Executions of a session as executions of the daemon: waiting, cancelling, events, history, other callers (doc/http.md)."""
 import contextlib
 import hashlib
 import json

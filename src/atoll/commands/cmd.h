@@ -9,7 +9,7 @@
 
 #include <stdbool.h>
 
-/* Exit codes of Atoll itself; all others are the program's. SPEC §4. */
+/* Exit codes of Atoll itself; all others are the program's. doc/cli.md. */
 enum {
 	EXIT_TIMEOUT = 124,
 	EXIT_OURS = 125,

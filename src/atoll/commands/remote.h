@@ -125,7 +125,7 @@ int remote_attach(struct remote_attach *a, const char *id, struct error *err) _m
 /* --- remote-result.c: how a command should end -------------------------------------------------------------------- */
 
 struct remote_ending {
-	int exit_code;	   /* SPEC §4 */
+	int exit_code;	   /* doc/cli.md */
 	bool is_problem;   /* nothing ran: text says why */
 	char text[512];	   /* about an end that was not the program's own; "": none */
 	char reduced[512]; /* about isolation that is not full; "": it is */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Settings from the environment: ATOLL_ and the key for every row of the table and every limit, then the
- * variables of the systems whose clients Atoll serves (SPEC §13); each of them sets one of Atoll's settings.
+ * variables of the systems whose clients Atoll serves (doc/atoll.yaml.example); each of them sets one of Atoll's settings.
  */
 #include "atoll/daemon/config-layer.h"
 

@@ -258,7 +258,7 @@ static struct server_limits make_limits(const struct config *c)
 }
 
 /*
- * SPEC §8: generous limits, within the host's resources and the administrator's ceilings; policies/execute.yaml
+ * doc/http.md: generous limits, within the host's resources and the administrator's ceilings; policies/execute.yaml
  * has the rest.
  */
 static struct execute_options make_execute(const struct config *c)

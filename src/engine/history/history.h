@@ -121,7 +121,7 @@ struct history_end {
 	int64_t duration_us, cpu_us, memory_peak_bytes; /* -1: not measured */
 	int64_t kept_bytes;				/* in output files and collected files */
 	const char *language, *policy;			/* as decided, or NULL: as accepted */
-	struct span result; /* SPEC §3's JSON text; "": it lies in its file, HISTORY_RESULT */
+	struct span result; /* doc/result.md's JSON text; "": it lies in its file, HISTORY_RESULT */
 	/* What search reads: some KiB from the beginning of each; data NULL: none. */
 	struct span code, stdout_text, stderr_text, error_message;
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The tool `execute_code` of Codomyrmex (SPEC §9), as pure functions:
+ * The tool `execute_code` of Codomyrmex (doc/http.md), as pure functions:
  *
  *   arguments      ──tool_read──▶ a fixed answer, or a native request, in a session or not
  *   native result  ──tool_answer──▶ {"stdout", "stderr", "exit_code", "execution_time", "status", "error_message", …}

@@ -29,7 +29,7 @@ static void test_default(void **state _unused_)
 
 	if (policy_parse(&doc, &good_host, &policy, &err) < 0)
 		fail_msg("%s", err.text);
-	/* The file says what the table says: SPEC §2 in both. */
+	/* The file says what the table says: doc/limits.md in both. */
 	limits_presets(&presets);
 	limits_ceilings(&ceilings, good_host.cores);
 	assert_memory_equal(&policy->defaults, &presets, sizeof(presets));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Analysis of a run (SPEC §12), the debug report and the adaptive timeout. Pure: results and requests as
+ * Analysis of a run (doc/http.md), the debug report and the adaptive timeout. Pure: results and requests as
  * JSON come in, JSON or text goes out.
  */
 #pragma once
@@ -11,7 +11,7 @@
 
 /*
  * {is_error, error_type, exception, message, file, line, frames, excerpt, category, suggestion}, of a
- * result (SPEC §3) and its request (SPEC §5; may be NULL: then there is no excerpt). NULL: no memory.
+ * result (doc/result.md) and its request (doc/http.md; may be NULL: then there is no excerpt). NULL: no memory.
  */
 json_t *analysis_make(const json_t *request, const json_t *result);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the end of a run tells by itself: limits, signals, exit codes, refusals (SPEC §3's cause). */
+/* What the end of a run tells by itself: limits, signals, exit codes, refusals (doc/result.md's cause). */
 #pragma once
 
 #include "base/buf.h"

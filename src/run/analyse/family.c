@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The families by the names of their languages, system messages that all languages share, and the uncaught
- * error that a result carries (SPEC §3) without the rest of the analysis.
+ * error that a result carries (doc/result.md) without the rest of the analysis.
  */
 #include "run/analyse/family.h"
 

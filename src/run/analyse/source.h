@@ -5,7 +5,7 @@
 #include "run/analyse/finding.h"
 
 struct program_source {
-	const json_t *request; /* SPEC §5; may be NULL */
+	const json_t *request; /* doc/http.md; may be NULL */
 	struct buf decoded;    /* a base64 file, the last one asked for */
 	size_t stage;	       /* the stage whose code ended the run, counted from 1; 0: none */
 };

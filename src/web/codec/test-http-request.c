@@ -84,7 +84,7 @@ static const struct request_sample unfinished[] = {
 	R("no end of chunks", CHUNK("5\r\nhello\r\n0\r\n"), 0),
 };
 
-/* A06 of notes/security.md and the cases of Http11Probe. */
+/* A06 of test/security/cases.md and the cases of Http11Probe. */
 static const struct request_sample smuggled[] = {
 	R("CL and TE", POST("Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"),
 	  400),

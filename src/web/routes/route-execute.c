@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * POST /execute and GET /: the server of the NeMo Agent Toolkit and PC-Agent-Claw (SPEC §8). web/compat/execute/execute-002.h reads
+ * POST /execute and GET /: the server of the NeMo Agent Toolkit and PC-Agent-Claw (doc/http.md). web/compat/execute/execute-002.h reads
  * bodies and writes answers; this file calls the engine. Every answer, also a failure, has the documents'
  * fields.
  */

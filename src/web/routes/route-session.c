@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sessions over HTTP (SPEC §6, §7): creating, listing, ending; executing; answers to host calls. Answers that need the interpreter come
+ * Sessions over HTTP (doc/http.md): creating, listing, ending; executing; answers to host calls. Answers that need the interpreter come
  * when the session replies. A session belongs to the caller that made it; operators on the unix socket see all of them.
  */
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The tool `execute_code` of Codomyrmex over HTTP (SPEC §9): POST /v1/tools/execute_code takes its arguments, POST /v1/tools/call the
+ * The tool `execute_code` of Codomyrmex over HTTP (doc/http.md): POST /v1/tools/execute_code takes its arguments, POST /v1/tools/call the
  * document's envelope. mcp/execute/execute-004.h reads arguments and writes answers; this file calls the engine, or a session.
  */
 #include <string.h>

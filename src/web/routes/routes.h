@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The HTTP API: a server with the routes of SPEC §5 and §8 over an engine. atoll/daemon/ creates it and fills the
+ * The HTTP API: a server with the routes of doc/http.md over an engine. atoll/daemon/ creates it and fills the
  * options from its settings.
  *
  *   api_new ─▶ api_listen… ─▶ (serves) ─▶ api_drain ─▶ api_is_idle ─▶ api_free, then the engine's end

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shapes of the interfaces that other products define (SPEC §8, §9): POST /execute, execute_code, MCP; see schema-table.h. */
+/* Shapes of the interfaces that other products define (doc/http.md): POST /execute, execute_code, MCP; see schema-table.h. */
 #include "web/routes/schema-shapes.h"
 
 static const struct schema_field execute_call[] = {

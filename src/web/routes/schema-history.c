@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shapes of the history: pages, states, analyses, reports, comparisons, counts (SPEC §5, §12); see schema-table.h. */
+/* Shapes of the history: pages, states, analyses, reports, comparisons, counts (doc/http.md); see schema-table.h. */
 #include "web/routes/schema-shapes.h"
 
 #define ACTIVE(word)                                                                               \

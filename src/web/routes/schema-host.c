@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shapes of what the host offers: languages, policies, limits, health (SPEC §5); see schema-table.h. */
+/* Shapes of what the host offers: languages, policies, limits, health (doc/http.md); see schema-table.h. */
 #include "web/routes/schema-shapes.h"
 
 #define AVAILABILITY                                                                               \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shapes of sessions (SPEC §6, §7); see schema-table.h. */
+/* Shapes of sessions (doc/http.md); see schema-table.h. */
 #include "web/routes/schema-shapes.h"
 
 static const struct schema_field session_request[] = {

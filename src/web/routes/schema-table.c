@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shapes of requests, results and events (SPEC §3, §5), and the book of all shapes; see schema-table.h. */
+/* Shapes of requests, results and events (doc/result.md), and the book of all shapes; see schema-table.h. */
 #include "web/routes/schema-shapes.h"
 
 #define CAUSE                                                                                      \

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `POST /execute` as the NeMo Agent Toolkit and PC-Agent-Claw have it (SPEC §8), as pure functions:
+ * `POST /execute` as the NeMo Agent Toolkit and PC-Agent-Claw have it (doc/http.md), as pure functions:
  *
  *   content type, body ──execute_read──▶ a fixed answer, or a native request
  *   native result      ──execute_answer──▶ {"process_status", "stdout", "stderr"}
@@ -60,7 +60,7 @@ int execute_read(const struct execute_input *in, const struct execute_options *o
 		 struct execute_call *ret) _must_check_;
 void execute_done(struct execute_call *call);
 
-/* The body for a result (SPEC §3); the status is 200. NULL: no memory. */
+/* The body for a result (doc/result.md); the status is 200. NULL: no memory. */
 json_t *execute_answer(const struct execute_call *call, const json_t *result);
 /* The body for the NeMo Agent Toolkit when the program did not end in time; needs no result. */
 json_t *execute_timed_out(void);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * See execute-002.h: from a result (SPEC §3) to the answer for clients of the NeMo Agent Toolkit and PC-Agent-Claw. The program's
+ * See execute-002.h: from a result (doc/result.md) to the answer for clients of the NeMo Agent Toolkit and PC-Agent-Claw. The program's
  * own output stays as it is. If the program was ended by a limit or by the server, one more line says why.
  */
 #include "web/compat/execute/execute-002.h"
