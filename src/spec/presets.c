@@ -17,8 +17,8 @@ struct preset_entry {
 	const char *image, *seccomp_profile; /* read and ignored */
 };
 
-static int read_memory(const struct reader *r, const struct key_rule *rule _unused_,
-		       const json_t *value, void *object)
+static int preset_read_memory(const struct reader *r, const struct schema_field *f _unused_,
+			      const json_t *value, void *object)
 {
 	struct preset *p = &((struct preset_entry *)object)->preset;
 	const struct knob *k = knob_find("memory");
@@ -36,25 +36,24 @@ static int read_memory(const struct reader *r, const struct key_rule *rule _unus
 	return 0;
 }
 
-static int read_preset_limits(const struct reader *r, const struct key_rule *rule _unused_,
-			      const json_t *value, void *object)
-{
-	struct preset *p = &((struct preset_entry *)object)->preset;
-
-	return limits_parse_at(r->field, value, &p->limits, &p->set, r->err);
-}
-
 #define MEMBER(name) .offset = offsetof(struct preset_entry, name)
-static const struct key_rule keys[] = {
-	{ "image", read_text, MEMBER(image), .max = FOREIGN_TEXT_MAX },
-	{ "seccomp_profile", read_text, MEMBER(seccomp_profile), .max = FOREIGN_TEXT_MAX },
-	{ .key = "limits", .read = read_preset_limits },
-	{ .key = "default_memory_mb", .read = read_memory },
-	{ "allow_network", read_bool, MEMBER(preset.allow_network) },
+static const struct schema_field preset_fields[] = {
+	{ .key = "image", .read = read_text, MEMBER(image), .max = FOREIGN_TEXT_MAX },
+	{ .key = "seccomp_profile",
+	  .read = read_text,
+	  MEMBER(seccomp_profile),
+	  .max = FOREIGN_TEXT_MAX },
+	{ .key = "limits",
+	  .read = read_limits,
+	  MEMBER(preset.limits),
+	  .beside = offsetof(struct preset_entry, preset.set) },
+	{ .key = "default_memory_mb", .read = preset_read_memory },
+	{ .key = "allow_network", .read = read_bool, MEMBER(preset.allow_network) },
+	{ 0 },
 };
 
 /* "python3.10" is python 3.10, "javascript-node18" is javascript node18, "c++17" is c++ 17. */
-static void cut_version(struct preset *p)
+static void preset_cut_version(struct preset *p)
 {
 	const char *name = p->name;
 	size_t n = 0;
@@ -87,11 +86,11 @@ int presets_parse(const json_t *root, struct presets *ret, struct error *err)
 				&at,
 				"there are more than %d languages, or a name is longer than %d",
 				PRESETS_MAX, PRESET_NAME_MAX);
-		r = read_object(&at, value, KEY_TABLE(keys), &e);
+		r = read_object(&at, value, SHAPE_OF(preset_fields), &e);
 		if (r < 0)
 			return r;
 		(void)snprintf(e.preset.name, sizeof(e.preset.name), "%s", name);
-		cut_version(&e.preset);
+		preset_cut_version(&e.preset);
 		all.list[all.n++] = e.preset;
 	}
 	*ret = all;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "spec/knob.h"
+#include "spec/request.h"
 
 /* around: bytes to leave free for what is put around the text. */
 static struct quoted quote_within(const char *data, size_t len, size_t around)
@@ -152,20 +153,20 @@ int reader_no_memory(const struct reader *r)
 			 *r->field ? r->field : "the input");
 }
 
-static const struct key_rule *find_rule(struct key_table table, const char *key)
+static const struct schema_field *reader_row(const struct schema *shape, const char *key)
 {
-	for (size_t i = 0; i < table.n; i++)
-		if (strcmp(table.rules[i].key, key) == 0)
-			return &table.rules[i];
+	for (const struct schema_field *f = shape->fields; f->key; f++)
+		if (f->read && strcmp(f->key, key) == 0)
+			return f;
 	return NULL;
 }
 
 /* A limit outside of "limits", a frequent mistake: its key, or NULL. */
-static const char *find_limit(struct key_table table, const char *key)
+static const char *reader_near_limit(const struct schema *shape, const char *key)
 {
 	const char *near = NULL;
 
-	if (!find_rule(table, "limits") || !find_rule(table, "code"))
+	if (!reader_row(shape, "limits") || !reader_row(shape, "code"))
 		return NULL;
 	for (size_t i = 0; i < limit_knobs_count; i++) {
 		if (strcmp(limit_knobs[i].key, key) == 0)
@@ -176,48 +177,39 @@ static const char *find_limit(struct key_table table, const char *key)
 	return near;
 }
 
-static const char *find_near(struct key_table table, const char *key)
-{
-	for (size_t i = 0; i < table.n; i++)
-		if (words_are_close(table.rules[i].key, key))
-			return table.rules[i].key;
-	return NULL;
-}
-
-/* A few keys are told all at once. */
-static int refuse_unknown_key(const struct reader *at, struct key_table table)
+static int reader_refuse_key(const struct reader *r, const struct schema *shape, const char *key)
 {
 	enum { KEYS_TOLD = 8 };
-	char known[160] = "";
-
-	if (table.n > KEYS_TOLD)
-		return reader_refuse(at, "there is no such key");
-	for (size_t i = 0; i < table.n; i++) {
-		size_t n = strlen(known);
-
-		(void)snprintf(known + n, sizeof(known) - n, "%s%s", i ? ", " : "",
-			       table.rules[i].key);
-	}
-	return reader_refuse(at, "there is no such key; known: %s", known);
-}
-
-static int refuse_object_key(const struct reader *r, struct key_table table, const char *key)
-{
 	struct reader at = reader_at(r, key);
-	const char *near = find_near(table, key), *limit = find_limit(table, key);
+	const char *limit = reader_near_limit(shape, key);
+	char known[160] = "";
+	size_t n_known = 0;
 
-	for (const struct key_hint *hint = table.hints; hint && hint->key; hint++)
+	for (const struct key_hint *hint = shape->hints; hint && hint->key; hint++)
 		if (strcmp(hint->key, key) == 0)
 			return reader_refuse(&at, "there is no such key; here it is %s",
 					     hint->instead);
-	if (near)
-		return reader_refuse(&at, "there is no such key; did you mean '%s'?", near);
+	for (const struct schema_field *f = shape->fields; f->key; f++)
+		if (f->read && words_are_close(f->key, key))
+			return reader_refuse(&at, "there is no such key; did you mean '%s'?",
+					     f->key);
 	if (limit)
 		return reader_refuse(&at, "there is no such key; did you mean 'limits.%s'?", limit);
-	return refuse_unknown_key(&at, table);
+	for (const struct schema_field *f = shape->fields; f->key; f++) {
+		size_t n = strlen(known);
+
+		if (f->read)
+			(void)snprintf(known + n, sizeof(known) - n, "%s%s", n_known++ ? ", " : "",
+				       f->key);
+	}
+	/* A few keys are told all at once. */
+	if (n_known > KEYS_TOLD)
+		return reader_refuse(&at, "there is no such key");
+	return reader_refuse(&at, "there is no such key; known: %s", known);
 }
 
-int read_object(const struct reader *r, const json_t *value, struct key_table table, void *object)
+int read_object(const struct reader *r, const json_t *value, const struct schema *shape,
+		void *object)
 {
 	const char *key;
 	const json_t *member;
@@ -229,15 +221,15 @@ int read_object(const struct reader *r, const json_t *value, struct key_table ta
 	/* The macro needs a non-const tree but does not change it. */
 	json_object_foreach((json_t *)(uintptr_t)value, key, member)
 	{
-		const struct key_rule *rule = find_rule(table, key);
+		const struct schema_field *f = reader_row(shape, key);
 		struct reader at = reader_at(r, key);
 		int e;
 
-		if (!rule)
-			return refuse_object_key(r, table, key);
+		if (!f)
+			return reader_refuse_key(r, shape, key);
 		if (json_is_null(member))
 			continue;
-		e = rule->read(&at, rule, member, object);
+		e = f->read(&at, f, member, object);
 		if (e < 0)
 			return e;
 	}
@@ -258,30 +250,30 @@ int read_string(const struct reader *r, const json_t *value, size_t max, const c
 	return 0;
 }
 
-int read_text(const struct reader *r, const struct key_rule *rule, const json_t *value,
+int read_text(const struct reader *r, const struct schema_field *f, const json_t *value,
 	      void *object)
 {
 	const char *text;
-	int e = read_string(r, value, rule->max, &text);
+	int e = read_string(r, value, f->max, &text);
 
 	if (e < 0)
 		return e;
 	if (!*text)
 		return reader_refuse(r, "it is empty");
-	*(const char **)((char *)object + rule->offset) = text;
+	*(const char **)field_member(f, object) = text;
 	return 0;
 }
 
-int read_bool(const struct reader *r, const struct key_rule *rule, const json_t *value,
+int read_bool(const struct reader *r, const struct schema_field *f, const json_t *value,
 	      void *object)
 {
 	if (!json_is_boolean(value))
 		return reader_refuse(r, "%s is neither true nor false", quote_json(value).text);
-	*(bool *)((char *)object + rule->offset) = json_is_true(value);
+	*(bool *)field_member(f, object) = json_is_true(value);
 	return 0;
 }
 
-int read_words(const struct reader *r, const struct key_rule *rule, const json_t *value,
+int read_words(const struct reader *r, const struct schema_field *f, const json_t *value,
 	       void *object)
 {
 	size_t n = json_array_size(value);
@@ -289,21 +281,82 @@ int read_words(const struct reader *r, const struct key_rule *rule, const json_t
 
 	if (!json_is_array(value))
 		return reader_refuse(r, "%s is not a list of texts", quote_json(value).text);
-	if (n > rule->max_count)
+	if (n > f->max_count)
 		return reader_refuse(r, "it has %zu entries, more than the %zu allowed", n,
-				     rule->max_count);
+				     f->max_count);
 	words = arena_alloc(r->arena, (n + 1) * sizeof(*words));
 	if (!words)
 		return reader_no_memory(r);
 	for (size_t i = 0; i < n; i++) {
 		struct reader at = reader_index(r, i);
-		int e = read_string(&at, json_array_get(value, i), rule->max, &words[i]);
+		int e = read_string(&at, json_array_get(value, i), f->max, &words[i]);
 
 		if (e < 0)
 			return e;
 	}
-	*(const char ***)((char *)object + rule->offset) = words;
+	*(const char ***)field_member(f, object) = words;
 	return 0;
+}
+
+int read_paths(const struct reader *r, const struct schema_field *f, const json_t *value,
+	       void *object)
+{
+	int e = read_words(r, f, value, object);
+
+	for (size_t i = 0; e == 0 && i < json_array_size(value); i++) {
+		const json_t *path = json_array_get(value, i);
+		struct reader at = reader_index(r, i);
+
+		if (json_string_value(path)[0] != '/')
+			e = reader_refuse(&at, "%s is not an absolute path", quote_json(path).text);
+	}
+	return e;
+}
+
+int read_etc(const struct reader *r, const struct schema_field *f, const json_t *value,
+	     void *object)
+{
+	int e = read_words(r, f, value, object);
+
+	for (size_t i = 0; e == 0 && i < json_array_size(value); i++) {
+		const json_t *name = json_array_get(value, i);
+		struct reader at = reader_index(r, i);
+
+		if (request_check_path(json_string_value(name), json_string_length(name), NULL) < 0)
+			e = reader_refuse(&at, "%s is not a name below /etc",
+					  quote_json(name).text);
+	}
+	return e;
+}
+
+int read_choice(const struct reader *r, const struct schema_field *f, const json_t *value,
+		void *object)
+{
+	struct span rest = span_of(f->type), word;
+	char words[128] = "";
+	unsigned index = 0;
+
+	for (; span_split(&rest, '|', &word); index++) {
+		size_t n = strlen(words);
+
+		if (json_is_string(value) && span_is(word, json_string_value(value))) {
+			*(unsigned *)field_member(f, object) = index;
+			return 0;
+		}
+		(void)snprintf(words + n, sizeof(words) - n, "%s%.*s",
+			       n == 0	   ? ""
+			       : rest.data ? ", "
+					   : " or ",
+			       (int)word.len, word.data);
+	}
+	return reader_refuse(r, "%s is not %s", quote_json(value).text, words);
+}
+
+int read_limits(const struct reader *r, const struct schema_field *f, const json_t *value,
+		void *object)
+{
+	return limits_parse_at(r->field, value, field_member(f, object),
+			       (uint32_t *)(void *)((char *)object + f->beside), r->err);
 }
 
 static bool is_module(const char *name)
@@ -317,11 +370,11 @@ static bool is_module(const char *name)
 	       !strstr(name, "__main__");
 }
 
-int read_modules(const struct reader *r, const struct key_rule *rule, const json_t *value,
+int read_modules(const struct reader *r, const struct schema_field *f, const json_t *value,
 		 void *object)
 {
-	int e = read_words(r, rule, value, object);
-	const char **words = *(const char ***)((char *)object + rule->offset);
+	int e = read_words(r, f, value, object);
+	const char **words = *(const char ***)field_member(f, object);
 	size_t n = 0;
 
 	for (size_t i = 0; e == 0 && words[i]; i++) {

@@ -6,10 +6,7 @@
 #pragma once
 
 #include "base/arena.h"
-#include "base/error.h"
-
-#include <jansson.h>
-#include <stdbool.h>
+#include "spec/schema.h"
 
 struct reader {
 	struct arena *arena;
@@ -17,27 +14,8 @@ struct reader {
 	char field[64]; /* where in the tree; "" is the top */
 };
 
-/* A row: the key, how it is read, where the value goes and how long it may be. */
-struct key_rule {
-	const char *key;
-	int (*read)(const struct reader *r, const struct key_rule *rule, const json_t *value,
-		    void *object);
-	size_t offset; /* of the member in object, for the shared readers below */
-	size_t max;    /* most bytes of a text or a word */
-	size_t max_count;
-};
-
-/* A key of other interfaces, and what says the same here. */
-struct key_hint {
-	const char *key, *instead;
-};
-
-struct key_table {
-	const struct key_rule *rules;
-	size_t n;
-	const struct key_hint *hints; /* ends with an empty row; NULL: none */
-};
-#define KEY_TABLE(array) ((struct key_table){ (array), ARRAY_SIZE(array), NULL })
+/* A table that is only read. */
+#define SHAPE_OF(rows) (&(const struct schema){ .fields = (rows) })
 
 /* A reader for a value below this one: "key" or "field.key". */
 struct reader reader_at(const struct reader *r, const char *key);
@@ -46,19 +24,19 @@ struct reader reader_index(const struct reader *r, size_t index);
 int reader_refuse(const struct reader *r, const char *fmt, ...) _printf_(2, 3);
 int reader_no_memory(const struct reader *r);
 
-/* Reads every key by its row. A null counts as not given; keys without a row are refused. */
-int read_object(const struct reader *r, const json_t *value, struct key_table table,
+/* Reads every key by its row. A null counts as not given; keys without a row that reads are refused. */
+int read_object(const struct reader *r, const json_t *value, const struct schema *shape,
 		void *object) _must_check_;
-/* Shared readers: const char *, bool, const char ** (NULL-terminated). No NUL inside texts. */
-int read_text(const struct reader *r, const struct key_rule *rule, const json_t *value,
-	      void *object) _must_check_;
-int read_bool(const struct reader *r, const struct key_rule *rule, const json_t *value,
-	      void *object) _must_check_;
-int read_words(const struct reader *r, const struct key_rule *rule, const json_t *value,
-	       void *object) _must_check_;
+/* Shared readers, of const char *, bool and const char ** (NULL-terminated). No NUL inside texts. */
+field_reader read_text, read_bool, read_words;
+/* Lists of absolute paths, and of names below /etc. */
+field_reader read_paths, read_etc;
+/* One of the words of the row's type ("never|always"), into an enum whose values are in their order. */
+field_reader read_choice;
+/* An object of limits; the member beside is the set of those that are given. */
+field_reader read_limits;
 /* Names of modules: letters, digits, _ and ., no name twice. */
-int read_modules(const struct reader *r, const struct key_rule *rule, const json_t *value,
-		 void *object) _must_check_;
+field_reader read_modules;
 enum { MODULE_BYTES_MAX = 63 }; /* the longest name in a plan */
 /* A text without NUL of at most max bytes. */
 int read_string(const struct reader *r, const json_t *value, size_t max,

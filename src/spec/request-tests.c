@@ -1,133 +1,123 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How a program is judged: `tests`, `groups`, `stop_at`, `interactor`. Each key is read by itself; request_link_tests() then
- * finds the group of each test. A group may need others, whose tests must stand before its own: so the order of the list is an
- * order in which all of them can be decided, and no group can need itself.
+ * How a program is judged: `tests`, `groups`, and the checkers of tests: a name, {"tolerance": …}, or {"language", "code", …}, a
+ * program of the caller's. Each key is read by itself; request_link_tests() then finds the group of each test. A group may need others,
+ * whose tests must stand before its own: so the order of the list is an order in which all of them can be decided, and no group can
+ * need itself.
  */
 #include "spec/request-read.h"
 
+#include <math.h>
 #include <string.h>
 
-#include "spec/knob.h"
-
+const char *const checker_files[_CHECKER_FILE_MAX + 1] = { [CHECKER_INPUT] = "input.txt",
+							   [CHECKER_OUTPUT] = "output.txt",
+							   [CHECKER_EXPECTED] = "expected.txt" };
 const char *const interactor_files[_CHECKER_FILE_MAX + 1] = { [CHECKER_INPUT] = "input.txt",
 							      [CHECKER_OUTPUT] = "/tmp/output.txt",
 							      [CHECKER_EXPECTED] = "expected.txt" };
 
-static const char *const scorings[_SCORING_MAX] = {
-	[SCORING_SUM] = "sum", [SCORING_ALL] = "all", [SCORING_MIN] = "min"
-};
-static const char *const stops[_STOP_MAX] = {
-	[STOP_NEVER] = "never", [STOP_GROUP] = "group", [STOP_FIRST] = "first"
-};
-
-/* The index of the word that value is, or -1. */
-static int word_index(const json_t *value, const char *const *words, int n)
+static int test_read_label(const struct reader *r, const struct schema_field *f,
+			   const json_t *value, void *object)
 {
-	for (int i = 0; json_is_string(value) && i < n; i++)
-		if (strcmp(json_string_value(value), words[i]) == 0)
-			return i;
-	return -1;
-}
-
-static int read_label(const struct reader *r, const struct key_rule *rule, const json_t *value,
-		      void *object)
-{
-	const char **to = (const char **)((char *)object + rule->offset);
+	const char **to = field_member(f, object);
 	int e = read_string(r, value, REQUEST_TEST_NAME_MAX, to);
 
 	return e < 0 || **to ? e : reader_refuse(r, "it is empty");
 }
 
-static int test_stdin(const struct reader *r, const struct key_rule *rule _unused_,
-		      const json_t *value, void *object)
-{
-	struct request_test *test = object;
-
-	return request_read_bytes(r, value, &test->stdin_data);
-}
-
-static int test_expected(const struct reader *r, const struct key_rule *rule _unused_,
-			 const json_t *value, void *object)
-{
-	struct request_test *test = object;
-
-	return request_read_bytes(r, value, &test->expected);
-}
-
-static int test_env(const struct reader *r, const struct key_rule *rule _unused_,
-		    const json_t *value, void *object)
-{
-	struct request_test *test = object;
-	struct var_list list;
-	int e = request_read_env(r, value, &list);
-
-	if (e < 0)
-		return e;
-	test->env = list.vars;
-	test->n_env = list.n;
-	return 0;
-}
-
-static int test_files(const struct reader *r, const struct key_rule *rule _unused_,
-		      const json_t *value, void *object)
-{
-	struct request_test *test = object;
-	struct file_list list;
-	int e = request_read_file_list(r, value, &list);
-
-	if (e < 0)
-		return e;
-	test->files = list.files;
-	test->n_files = list.n;
-	return 0;
-}
-
-static int test_limits(const struct reader *r, const struct key_rule *rule _unused_,
-		       const json_t *value, void *object)
-{
-	struct request_test *test = object;
-
-	return limits_parse_at(r->field, value, &test->limits, &test->limits_set, r->err);
-}
-
-/* A whole number, as of tests and of groups. */
-static int read_points(const struct reader *r, const struct key_rule *rule, const json_t *value,
-		       void *object)
+static int test_read_points(const struct reader *r, const struct schema_field *f,
+			    const json_t *value, void *object)
 {
 	int64_t points = json_integer_value(value);
 
 	if (!json_is_integer(value) || points < 0 || points > REQUEST_POINTS_MAX)
 		return reader_refuse(r, "%s is not a whole number from 0 to %d",
 				     quote_json(value).text, REQUEST_POINTS_MAX);
-	*(int64_t *)(void *)((char *)object + rule->offset) = points;
+	*(int64_t *)field_member(f, object) = points;
 	return 0;
 }
 
-static int test_checker(const struct reader *r, const struct key_rule *rule _unused_,
-			const json_t *value, void *object)
+static int checker_read_tolerance(const struct reader *r, const struct schema_field *f _unused_,
+				  const json_t *value, void *object)
 {
-	struct request_test *test = object;
+	struct request_checker *checker = object;
+	double number = json_number_value(value);
 
-	return request_read_checker(r, value, test->previous, &test->checker);
+	if (!json_is_number(value) || !isfinite(number) || number < 0)
+		return reader_refuse(r, "%s is not a number from 0 on", quote_json(value).text);
+	checker->kind = CHECKER_TOLERANCE;
+	checker->tolerance = number;
+	return 0;
 }
 
-#define TEST_MEMBER(name) .offset = offsetof(struct request_test, name)
-static const struct key_rule test_rules[] = {
-	{ .key = "name", .read = read_label, TEST_MEMBER(name) },
-	{ .key = "stdin", .read = test_stdin },
-	{ .key = "expected", .read = test_expected },
-	{ .key = "args",
-	  .read = read_words,
-	  TEST_MEMBER(args),
-	  .max = REQUEST_WORD_MAX,
-	  .max_count = REQUEST_ARGS_MAX },
-	{ .key = "env", .read = test_env },
-	{ .key = "files", .read = test_files },
-	{ .key = "limits", .read = test_limits },
-	{ .key = "points", .read = read_points, TEST_MEMBER(points) },
-	{ .key = "group", .read = read_label, TEST_MEMBER(group_name) },
-	{ .key = "checker", .read = test_checker },
+const struct schema_field request_tolerance_fields[] = {
+	{ "tolerance", "number", "by which numbers may differ, absolutely or as a part",
+	  checker_read_tolerance },
+	{ 0 },
+};
+
+static int test_read_checker(const struct reader *r, const struct schema_field *f _unused_,
+			     const json_t *value, void *object)
+{
+	static const char *const names[] = { [CHECKER_EXACT] = "exact",
+					     [CHECKER_IGNORE_WHITESPACE] = "ignore_whitespace",
+					     [CHECKER_UNORDERED_LINES] = "unordered_lines" };
+	struct request_test *test = object;
+	struct request_checker *checker = &test->checker;
+	int e;
+
+	if (json_is_string(value)) {
+		for (unsigned i = 0; i < ARRAY_SIZE(names); i++)
+			if (strcmp(json_string_value(value), names[i]) == 0) {
+				checker->kind = (enum checker_kind)i;
+				return 0;
+			}
+		return reader_refuse(r,
+				     "%s is not exact, ignore_whitespace, unordered_lines, "
+				     "{\"tolerance\": NUMBER} or {\"language\", \"code\"}",
+				     quote_json(value).text);
+	}
+	if (json_is_object(value) && !json_object_get(value, "tolerance")) {
+		checker->kind = CHECKER_PROGRAM;
+		/* Judges send the same program with every test. */
+		if (test->previous && json_equal(test->previous->root, value)) {
+			checker->program = test->previous;
+			return 0;
+		}
+		return request_read_program(r, (json_t *)(uintptr_t)value, checker_files,
+					    &checker->program);
+	}
+	e = read_object(r, value, SHAPE_OF(request_tolerance_fields), checker);
+	if (e == 0 && checker->kind != CHECKER_TOLERANCE)
+		e = reader_refuse(r, "tolerance is missing");
+	return e;
+}
+
+#define MEMBER(name)	.offset = offsetof(struct request_test, name)
+#define PAIR(name, two) MEMBER(name), .beside = offsetof(struct request_test, two)
+const struct schema_field request_test_fields[] = {
+	{ "name", "string", "of its entry in the result", test_read_label, MEMBER(name) },
+	{ "stdin", "string or Encoded",
+	  "standard input; with an interactor, the interactor's input.txt", request_read_bytes,
+	  MEMBER(stdin_data) },
+	{ "expected", "string or Encoded",
+	  "what the program must print; may be left out where a program judges", request_read_bytes,
+	  MEMBER(expected) },
+	{ "args", "[string]", "in place of the request's", read_words, MEMBER(args),
+	  .max = REQUEST_WORD_MAX, .max_count = REQUEST_ARGS_MAX },
+	{ "env", "{string}", "beside the request's", request_read_env, PAIR(env, n_env) },
+	{ "files", "{string or FileContent}", "beside the request's", request_read_files,
+	  PAIR(files, n_files) },
+	{ "limits", "Limits", "over the request's", read_limits, PAIR(limits, limits_set) },
+	{ "checker",
+	  "exact|ignore_whitespace|unordered_lines or ToleranceChecker or ProgramChecker",
+	  "how the output is judged; a program says it by its exit code, as testlib's [exact]",
+	  test_read_checker },
+	{ "points", "integer 0..1000000", "what the test is worth", test_read_points,
+	  MEMBER(points) },
+	{ "group", "string", "the group that it belongs to", test_read_label, MEMBER(group_name) },
+	{ 0 },
 };
 
 /* Of other judges. */
@@ -144,73 +134,47 @@ static const struct key_hint test_hints[] = {
 	{ 0 },
 };
 
-int request_read_tests(const struct reader *r, const struct key_rule *rule _unused_,
+int request_read_tests(const struct reader *r, const struct schema_field *f _unused_,
 		       const json_t *value, void *object)
 {
+	static const struct request_form form = {
+		JSON_ARRAY, "a list of tests, such as [{\"stdin\": \"2\", \"expected\": \"4\"}]",
+		" tests", REQUEST_TESTS_MAX, sizeof(struct request_test)
+	};
+	static const struct schema shape = { .fields = request_test_fields, .hints = test_hints };
 	struct request *req = object;
-	size_t n = json_array_size(value);
+	int e = request_room(r, value, &form, &req->tests);
 
-	if (!json_is_array(value))
-		return reader_refuse(r,
-				     "%s is not a list of tests, such as [{\"stdin\": \"2\", "
-				     "\"expected\": \"4\"}]",
-				     quote_json(value).text);
-	if (n > REQUEST_TESTS_MAX)
-		return reader_refuse(r, "there are %zu tests, more than the %d allowed", n,
-				     REQUEST_TESTS_MAX);
-	req->tests = arena_alloc(r->arena, n * sizeof(*req->tests));
-	if (!req->tests)
-		return reader_no_memory(r);
-	for (size_t i = 0; i < n; i++) {
+	for (size_t i = 0; e == 0 && i < json_array_size(value); i++) {
 		struct request_test *test = &req->tests[i];
 		struct reader at = reader_index(r, i);
-		int e;
 
 		test->points = -1;
 		test->previous = i > 0 ? test[-1].checker.program : NULL;
 		req->n_tests = i + 1; /* its checker's program is freed, also if it is refused */
-		e = read_object(
-			&at, json_array_get(value, i),
-			(struct key_table){ test_rules, ARRAY_SIZE(test_rules), test_hints }, test);
-		if (e < 0)
-			return e;
+		e = read_object(&at, json_array_get(value, i), &shape, test);
 	}
-	return 0;
+	return e;
 }
 
-static int group_needs(const struct reader *r, const struct key_rule *rule _unused_,
-		       const json_t *value, void *object)
-{
-	const struct key_rule words = { .offset = offsetof(struct request_group, needs),
-					.max = REQUEST_TEST_NAME_MAX,
-					.max_count = REQUEST_GROUPS_MAX };
-
-	return read_words(r, &words, value, object);
-}
-
-static int group_scoring(const struct reader *r, const struct key_rule *rule _unused_,
-			 const json_t *value, void *object)
-{
-	struct request_group *group = object;
-	int i = word_index(value, scorings, _SCORING_MAX);
-
-	if (i < 0)
-		return reader_refuse(r, "%s is not sum, all or min", quote_json(value).text);
-	group->scoring = (enum scoring)i;
-	group->has_scoring = true;
-	return 0;
-}
-
-#define GROUP_MEMBER(name) .offset = offsetof(struct request_group, name)
-static const struct key_rule group_rules[] = {
-	{ .key = "name", .read = read_label, GROUP_MEMBER(name) },
-	{ .key = "needs", .read = group_needs },
-	{ .key = "points", .read = read_points, GROUP_MEMBER(points) },
-	{ .key = "scoring", .read = group_scoring },
+#undef MEMBER
+#define MEMBER(name) .offset = offsetof(struct request_group, name)
+const struct schema_field request_group_fields[] = {
+	{ "name", "string", NULL, test_read_label, MEMBER(name) },
+	{ "needs", "[string]",
+	  "groups that must have passed; their tests stand before those of this one", read_words,
+	  MEMBER(needs), .max = REQUEST_TEST_NAME_MAX, .max_count = REQUEST_GROUPS_MAX },
+	{ "points", "integer 0..1000000", "of the whole group [those of its tests]",
+	  test_read_points, MEMBER(points) },
+	{ "scoring", "sum|all|min",
+	  "each test for itself, all tests or nothing, or as the worst test [all with points, else "
+	  "sum]",
+	  read_choice, MEMBER(scoring) },
+	{ 0 },
 };
 
 /* The index of the group with that name; n_groups: there is none. */
-static size_t find_group(const struct request *req, const char *name)
+static size_t group_find(const struct request *req, const char *name)
 {
 	size_t i = 0;
 
@@ -219,64 +183,39 @@ static size_t find_group(const struct request *req, const char *name)
 	return i;
 }
 
-int request_read_groups(const struct reader *r, const struct key_rule *rule _unused_,
+int request_read_groups(const struct reader *r, const struct schema_field *f _unused_,
 			const json_t *value, void *object)
 {
+	static const struct request_form form = {
+		JSON_ARRAY,
+		"a list of groups, such as [{\"name\": \"large\", \"needs\": [\"small\"], "
+		"\"points\": 60}]",
+		" groups", REQUEST_GROUPS_MAX, sizeof(struct request_group)
+	};
 	struct request *req = object;
-	size_t n = json_array_size(value);
+	int e = request_room(r, value, &form, &req->groups);
 
-	if (!json_is_array(value))
-		return reader_refuse(r,
-				     "%s is not a list of groups, such as [{\"name\": \"large\", "
-				     "\"needs\": [\"small\"], \"points\": 60}]",
-				     quote_json(value).text);
-	if (n > REQUEST_GROUPS_MAX)
-		return reader_refuse(r, "there are %zu groups, more than the %d allowed", n,
-				     REQUEST_GROUPS_MAX);
-	req->groups = arena_alloc(r->arena, n * sizeof(*req->groups));
-	if (!req->groups)
-		return reader_no_memory(r);
-	for (size_t i = 0; i < n; i++) {
+	for (size_t i = 0; e == 0 && i < json_array_size(value); i++) {
 		struct request_group *group = &req->groups[i];
 		struct reader at = reader_index(r, i);
-		int e;
 
 		group->points = -1;
-		e = read_object(&at, json_array_get(value, i), KEY_TABLE(group_rules), group);
+		group->scoring = _SCORING_MAX;
+		e = read_object(&at, json_array_get(value, i), SHAPE_OF(request_group_fields),
+				group);
 		if (e < 0)
 			return e;
 		if (!group->name)
 			return reader_refuse(&at, "it has no name");
-		if (find_group(req, group->name) < req->n_groups)
+		if (group_find(req, group->name) < req->n_groups)
 			return reader_refuse(&at, "the name '%s' is taken by another group",
 					     quote_text(group->name).text);
 		/* With points of its own, a group is a subtask: usually all of it, or nothing. */
-		if (!group->has_scoring && group->points >= 0)
-			group->scoring = SCORING_ALL;
+		if (group->scoring == _SCORING_MAX)
+			group->scoring = group->points >= 0 ? SCORING_ALL : SCORING_SUM;
 		req->n_groups++;
 	}
-	return 0;
-}
-
-int request_read_stop_at(const struct reader *r, const struct key_rule *rule _unused_,
-			 const json_t *value, void *object)
-{
-	struct request *req = object;
-	int i = word_index(value, stops, _STOP_MAX);
-
-	if (i < 0)
-		return reader_refuse(r, "%s is not first, group or never", quote_json(value).text);
-	req->stop_at = (enum stop_at)i;
-	return 0;
-}
-
-int request_read_interactor(const struct reader *r, const struct key_rule *rule _unused_,
-			    const json_t *value, void *object)
-{
-	struct request *req = object;
-
-	return request_read_program(r, (json_t *)(uintptr_t)value, interactor_files,
-				    &req->interactor);
+	return e;
 }
 
 bool request_group_needs(const struct request *req, size_t group, size_t needed)
@@ -289,7 +228,7 @@ bool request_group_needs(const struct request *req, size_t group, size_t needed)
 }
 
 /* Without `groups`, the names that tests give are the groups. */
-static int name_groups(const struct reader *r, struct request *req)
+static int tests_name_groups(const struct reader *r, struct request *req)
 {
 	bool given = req->n_groups > 0;
 
@@ -303,7 +242,7 @@ static int name_groups(const struct reader *r, struct request *req)
 
 		if (!test->group_name)
 			continue;
-		test->group = find_group(req, test->group_name);
+		test->group = group_find(req, test->group_name);
 		if (test->group < req->n_groups)
 			continue;
 		if (given)
@@ -320,7 +259,7 @@ static int name_groups(const struct reader *r, struct request *req)
 }
 
 /* The index of the first test of a group, or of the last one; n_tests: it has none. */
-static size_t edge_test(const struct request *req, size_t group, bool last)
+static size_t group_edge(const struct request *req, size_t group, bool last)
 {
 	size_t found = req->n_tests;
 
@@ -330,23 +269,23 @@ static size_t edge_test(const struct request *req, size_t group, bool last)
 	return found;
 }
 
-static int check_groups(const struct reader *r, const struct request *req)
+static int groups_check(const struct reader *r, const struct request *req)
 {
 	for (size_t g = 0; g < req->n_groups; g++) {
 		struct reader groups = reader_at(r, "groups"), at = reader_index(&groups, g);
-		size_t first = edge_test(req, g, false);
+		size_t first = group_edge(req, g, false);
 
 		if (first == req->n_tests)
 			return reader_refuse(&at, "no test is of the group '%s'",
 					     quote_text(req->groups[g].name).text);
 		for (const char **name = req->groups[g].needs; name && *name; name++) {
-			size_t needed = find_group(req, *name);
+			size_t needed = group_find(req, *name);
 
 			if (needed == req->n_groups)
 				return reader_refuse(&at,
 						     "it needs '%s', which is not among groups",
 						     quote_text(*name).text);
-			if (edge_test(req, needed, true) >= first)
+			if (group_edge(req, needed, true) >= first)
 				return reader_refuse(
 					&at, "it needs '%s': put the tests of that before its own",
 					quote_text(*name).text);
@@ -356,7 +295,8 @@ static int check_groups(const struct reader *r, const struct request *req)
 }
 
 /* The request's variables, with the test's own in their places or behind them. */
-static int join_env(const struct reader *r, const struct request *req, struct request_test *test)
+static int test_join_env(const struct reader *r, const struct request *req,
+			 struct request_test *test)
 {
 	struct request_var *all = arena_alloc(r->arena, (req->n_env + test->n_env) * sizeof(*all));
 	size_t n = 0;
@@ -378,9 +318,9 @@ static int join_env(const struct reader *r, const struct request *req, struct re
 	return 0;
 }
 
-static int link_test(const struct reader *r, const struct request *req, struct request_test *test)
+static int test_link(const struct reader *r, const struct request *req, struct request_test *test)
 {
-	int e = test->n_env > 0 ? join_env(r, req, test) : 0;
+	int e = test->n_env > 0 ? test_join_env(r, req, test) : 0;
 
 	if (e < 0)
 		return e;
@@ -419,9 +359,9 @@ int request_link_tests(const struct reader *r, struct request *req)
 	for (size_t i = 0; e == 0 && i < req->n_tests; i++) {
 		struct reader at = reader_index(&tests, i);
 
-		e = link_test(&at, req, &req->tests[i]);
+		e = test_link(&at, req, &req->tests[i]);
 	}
 	if (e == 0 && req->n_tests > 0)
-		e = name_groups(r, req);
-	return e == 0 ? check_groups(r, req) : e;
+		e = tests_name_groups(r, req);
+	return e == 0 ? groups_check(r, req) : e;
 }

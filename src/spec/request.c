@@ -1,25 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * See request.h. One row a key of the request body (doc/http.md); a row names a shared reader with its member, or a
- * reader of its own. Keys of later steps have rows that refuse them by name, so no key is ignored silently.
- * Rules between keys are checked when all are read.
+ * See request.h. One row a key of the request body; a row names a shared reader with its member, or a reader of its own. Keys of
+ * later steps have rows that refuse them by name, so no key is ignored silently. Rules between keys are checked when all are read.
  */
 #include "spec/request.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/address.h"
 #include "base/path.h"
 #include "base/utf8.h"
-#include "spec/knob.h"
 #include "spec/request-read.h"
 
-enum { LANGUAGE_MAX = 64, HOST_PATH_MAX = 4000, LABEL_KEY_MAX = 64, LABEL_VALUE_MAX = 256 };
+enum {
+	LANGUAGE_MAX = 64,
+	HOST_PATH_MAX = 4000,
+	LABEL_KEY_MAX = 64,
+	LABEL_VALUE_MAX = 256,
+	STAGE_NAME_MAX = 63,
+	INVOKE_NAME_MAX = 256,
+};
 
 /*
  * A program's text. Some runtimes refuse a byte order mark or print it, so it is left out; none reads UTF-16, which begins with one, too.
  */
-static int read_source(const struct reader *r, struct span *text)
+static int request_check_source(const struct reader *r, struct span *text)
 {
 	size_t mark = text->len > 0 ? utf8_mark(text->data, text->len) : 0;
 
@@ -31,52 +37,22 @@ static int read_source(const struct reader *r, struct span *text)
 	return 0;
 }
 
-static int read_code(const struct reader *r, const struct key_rule *rule, const json_t *value,
-		     void *object)
+static int request_read_code(const struct reader *r, const struct schema_field *f,
+			     const json_t *value, void *object)
 {
 	struct request *req = object;
-	int e = request_read_bytes(r, value, &req->code);
+	int e = request_read_bytes(r, f, value, object);
 
 	if (e < 0)
 		return e;
-	if (req->code.len > rule->max)
+	if (req->code.len > f->max)
 		return reader_refuse(r, "it has %zu bytes, more than the %zu allowed",
-				     req->code.len, rule->max);
-	return read_source(r, &req->code);
-}
-
-static int read_stdin(const struct reader *r, const struct key_rule *rule _unused_,
-		      const json_t *value, void *object)
-{
-	struct request *req = object;
-
-	return request_read_bytes(r, value, &req->stdin_data);
-}
-
-static int read_env(const struct reader *r, const struct key_rule *rule _unused_,
-		    const json_t *value, void *object)
-{
-	struct request *req = object;
-	struct var_list list;
-	int e = request_read_env(r, value, &list);
-
-	if (e < 0)
-		return e;
-	req->env = list.vars;
-	req->n_env = list.n;
-	return 0;
-}
-
-static int read_request_limits(const struct reader *r, const struct key_rule *rule _unused_,
-			       const json_t *value, void *object)
-{
-	struct request *req = object;
-
-	return limits_parse_at(r->field, value, &req->limits, &req->limits_set, r->err);
+				     req->code.len, f->max);
+	return request_check_source(r, &req->code);
 }
 
 /* "pypi.org:443,*.debian.org" as a list. */
-static int split_destinations(const struct reader *r, const char *text, const char ***ret)
+static int request_split_destinations(const struct reader *r, const char *text, const char ***ret)
 {
 	const char **list = arena_alloc(r->arena, (NETWORK_DESTINATIONS_MAX + 1) * sizeof(*list));
 	bool more = list;
@@ -101,8 +77,8 @@ static int split_destinations(const struct reader *r, const char *text, const ch
 	return list ? 0 : reader_no_memory(r);
 }
 
-static int read_network(const struct reader *r, const struct key_rule *rule, const json_t *value,
-			void *object)
+static int request_read_network(const struct reader *r, const struct schema_field *f,
+				const json_t *value, void *object)
 {
 	static const struct {
 		const char *text;
@@ -115,7 +91,7 @@ static int read_network(const struct reader *r, const struct key_rule *rule, con
 	};
 	struct request *req = object;
 	const char *text;
-	int e = read_string(r, value, rule->max, &text);
+	int e = read_string(r, value, f->max, &text);
 
 	if (e < 0)
 		return e;
@@ -126,20 +102,20 @@ static int read_network(const struct reader *r, const struct key_rule *rule, con
 			continue;
 		req->network = modes[i].mode;
 		req->network_text = text;
-		return modes[i].prefix
-			       ? split_destinations(r, text + len, &req->network_destinations)
-			       : 0;
+		return modes[i].prefix ? request_split_destinations(r, text + len,
+								    &req->network_destinations)
+				       : 0;
 	}
 	return reader_refuse(r, "%s is not none, off, allow or allow:HOST:PORT,…",
 			     quote_json(value).text);
 }
 
-static int read_image(const struct reader *r, const struct key_rule *rule, const json_t *value,
-		      void *object)
+static int request_read_image(const struct reader *r, const struct schema_field *f,
+			      const json_t *value, void *object)
 {
 	static const char *const kernel_dirs[] = { "/proc", "/sys", "/dev" };
 	const struct request *req = object;
-	int e = read_text(r, rule, value, object);
+	int e = read_text(r, f, value, object);
 
 	if (e < 0)
 		return e;
@@ -166,12 +142,12 @@ bool request_is_workspace(const char *name)
 	return true;
 }
 
-static int read_workspace_name(const struct reader *r, const struct key_rule *rule,
-			       const json_t *value, void *object)
+static int request_read_workspace_name(const struct reader *r, const struct schema_field *f,
+				       const json_t *value, void *object)
 {
 	struct request *req = object;
 	const char *name;
-	int e = read_string(r, value, rule->max, &name);
+	int e = read_string(r, value, f->max, &name);
 
 	if (e < 0)
 		return e;
@@ -179,34 +155,36 @@ static int read_workspace_name(const struct reader *r, const struct key_rule *ru
 		return reader_refuse(r,
 				     "'%s' is not a name: a letter or digit, then letters, "
 				     "digits, . _ and -, %zu at most",
-				     quote_text(name).text, rule->max);
+				     quote_text(name).text, f->max);
 	req->workspace = name;
 	return 0;
 }
 
+#define MEMBER(name)	.offset = offsetof(struct request, name)
+#define PAIR(name, two) MEMBER(name), .beside = offsetof(struct request, two)
+
+static const struct schema_field workspace_fields[] = {
+	{ "name", "string", NULL, request_read_workspace_name, .max = REQUEST_WORKSPACE_MAX },
+	{ "cwd", "boolean", "the program starts in /workspace instead of /sandbox", read_bool,
+	  MEMBER(workspace_cwd) },
+	{ 0 },
+};
+
 /* "name", or {"name": "name", "cwd": true}. */
-static int read_workspace(const struct reader *r, const struct key_rule *rule, const json_t *value,
-			  void *object)
+static int request_read_workspace(const struct reader *r, const struct schema_field *f,
+				  const json_t *value, void *object)
 {
-	static const struct key_rule rules[] = {
-		{ .key = "name", .read = read_workspace_name, .max = REQUEST_WORKSPACE_MAX },
-		{ .key = "cwd",
-		  .read = read_bool,
-		  .offset = offsetof(struct request, workspace_cwd) },
-	};
 	const struct request *req = object;
 	int e;
 
 	if (!json_is_object(value))
-		return read_workspace_name(r, rule, value, object);
-	e = read_object(r, value, KEY_TABLE(rules), object);
-	if (e < 0)
-		return e;
-	return req->workspace ? 0 : reader_refuse(r, "it has no name");
+		return request_read_workspace_name(r, f, value, object);
+	e = read_object(r, value, SHAPE_OF(workspace_fields), object);
+	return e < 0 || req->workspace ? e : reader_refuse(r, "it has no name");
 }
 
-static int read_history(const struct reader *r, const struct key_rule *rule _unused_,
-			const json_t *value, void *object)
+static int request_read_history(const struct reader *r, const struct schema_field *f _unused_,
+				const json_t *value, void *object)
 {
 	struct request *req = object;
 
@@ -216,28 +194,11 @@ static int read_history(const struct reader *r, const struct key_rule *rule _unu
 	return 0;
 }
 
-static int read_commit(const struct reader *r, const struct key_rule *rule, const json_t *value,
-		       void *object)
-{
-	struct request *req = object;
-	const char *text;
-	int e = read_string(r, value, rule->max, &text);
-
-	if (e < 0)
-		return e;
-	for (int when = 0; when < _COMMIT_WHEN_MAX; when++)
-		if (strcmp(text, commit_when_name((enum commit_when)when)) == 0) {
-			req->commit = (enum commit_when)when;
-			return 0;
-		}
-	return reader_refuse(r, "%s is not always, on_success or never", quote_json(value).text);
-}
-
-static int read_entry(const struct reader *r, const struct key_rule *rule, const json_t *value,
-		      void *object)
+static int request_read_entry(const struct reader *r, const struct schema_field *f,
+			      const json_t *value, void *object)
 {
 	const struct request *req = object;
-	int e = read_text(r, rule, value, object);
+	int e = read_text(r, f, value, object);
 
 	if (e < 0)
 		return e;
@@ -248,25 +209,26 @@ static int read_entry(const struct reader *r, const struct key_rule *rule, const
 	return 0;
 }
 
-static int read_labels(const struct reader *r, const struct key_rule *rule _unused_,
-		       const json_t *value, void *object)
+static int request_read_labels(const struct reader *r, const struct schema_field *f _unused_,
+			       const json_t *value, void *object)
 {
+	static const struct request_form form = { JSON_OBJECT,
+						  "an object of texts, such as {\"job\": \"7\"}",
+						  " labels", REQUEST_LABELS_MAX, 0 };
 	struct request *req = object;
 	const char *key;
 	const json_t *text;
+	void *unused;
+	int e = request_room(r, value, &form, &unused);
 
-	if (!json_is_object(value))
-		return reader_refuse(r, "%s is not an object of texts, such as {\"job\": \"7\"}",
-				     quote_json(value).text);
-	if (json_object_size(value) > REQUEST_LABELS_MAX)
-		return reader_refuse(r, "there are %zu labels, more than the %d allowed",
-				     json_object_size(value), REQUEST_LABELS_MAX);
+	if (e < 0)
+		return e;
 	json_object_foreach((json_t *)(uintptr_t)value, key, text)
 	{
 		struct reader at = reader_at(r, key);
 		const char *ignored;
-		int e = read_string(&at, text, LABEL_VALUE_MAX, &ignored);
 
+		e = read_string(&at, text, LABEL_VALUE_MAX, &ignored);
 		if (e < 0)
 			return e;
 		if (!*key || strlen(key) > LABEL_KEY_MAX)
@@ -283,7 +245,7 @@ static int read_labels(const struct reader *r, const struct key_rule *rule _unus
 /*
  * A pattern that no file of the work directory can match, because a component is no component of a path below.
  */
-static int check_glob(const struct reader *r, const char *pattern)
+static int request_check_glob(const struct reader *r, const char *pattern)
 {
 	const char *part = pattern;
 
@@ -305,87 +267,253 @@ static int check_glob(const struct reader *r, const char *pattern)
 	}
 }
 
-static int read_globs(const struct reader *r, const struct key_rule *rule, const json_t *value,
-		      void *object)
+static int request_read_globs(const struct reader *r, const struct schema_field *f,
+			      const json_t *value, void *object)
 {
 	const struct request *req = object;
-	int e = read_words(r, rule, value, object);
+	int e = read_words(r, f, value, object);
 
 	for (size_t i = 0; e == 0 && req->collect && req->collect[i]; i++) {
 		struct reader at = reader_index(r, i);
 
-		e = check_glob(&at, req->collect[i]);
+		e = request_check_glob(&at, req->collect[i]);
 	}
 	return e;
 }
 
-static int refuse_calls(const struct reader *r, const struct key_rule *rule _unused_,
-			const json_t *value _unused_, void *object _unused_)
+static int request_refuse_calls(const struct reader *r, const struct schema_field *f _unused_,
+				const json_t *value _unused_, void *object _unused_)
 {
 	return reader_refuse(r, "code calls functions of its client in a session only; start one "
 				"with POST /v1/sessions");
 }
 
 /* A daemon removes these keys before it calls this reader. */
-static int refuse_here(const struct reader *r, const struct key_rule *rule _unused_,
-		       const json_t *value _unused_, void *object _unused_)
+static int request_refuse_here(const struct reader *r, const struct schema_field *f _unused_,
+			       const json_t *value _unused_, void *object _unused_)
 {
 	return reader_refuse(r, "it needs a daemon; start one with `atoll serve`, or leave it out");
 }
 
-#define MEMBER(name) .offset = offsetof(struct request, name)
+/* --- stages --- */
 
-static const struct key_rule request_rules[] = {
-	{ .key = "language", .read = read_text, MEMBER(language), .max = LANGUAGE_MAX },
-	{ .key = "code", .read = read_code, .max = REQUEST_CODE_MAX },
-	{ .key = "args",
-	  .read = read_words,
-	  MEMBER(args),
-	  .max = REQUEST_WORD_MAX,
-	  .max_count = REQUEST_ARGS_MAX },
-	{ .key = "stdin", .read = read_stdin },
-	{ .key = "env", .read = read_env },
-	{ .key = "files", .read = request_read_files },
-	{ .key = "limits", .read = read_request_limits },
-	{ .key = "network", .read = read_network, .max = NETWORK_TEXT_MAX },
-	{ .key = "policy", .read = read_text, MEMBER(policy), .max = HOST_PATH_MAX },
-	{ .key = "read_only", .read = read_bool, MEMBER(read_only) },
-	{ .key = "writable_root", .read = read_bool, MEMBER(writable_root) },
-	{ .key = "image", .read = read_image, MEMBER(image), .max = HOST_PATH_MAX },
-	{ .key = "mounts", .read = request_read_mounts },
-	{ .key = "tty", .read = read_bool, MEMBER(tty) },
-	{ .key = "merge_stderr", .read = read_bool, MEMBER(merge_stderr) },
-	{ .key = "stages", .read = request_read_stages },
-	{ .key = "tests", .read = request_read_tests },
-	{ .key = "groups", .read = request_read_groups },
-	{ .key = "stop_at", .read = request_read_stop_at, .max = REQUEST_TEST_NAME_MAX },
-	{ .key = "interactor", .read = request_read_interactor },
-	{ .key = "invoke", .read = request_read_invoke },
-	{ .key = "entry", .read = read_entry, MEMBER(entry), .max = REQUEST_PATH_MAX },
-	{ .key = "labels", .read = read_labels },
-	{ .key = "collect",
-	  .read = read_globs,
-	  MEMBER(collect),
-	  .max = REQUEST_PATH_MAX,
-	  .max_count = REQUEST_GLOBS_MAX },
-	{ .key = "preload",
-	  .read = read_modules,
-	  MEMBER(preload),
-	  .max = MODULE_BYTES_MAX,
-	  .max_count = REQUEST_PRELOAD_MAX },
-	{ .key = "compiler_args",
-	  .read = read_words,
-	  MEMBER(compiler_args),
-	  .max = REQUEST_COMPILER_ARG_MAX,
+static int stage_read_name(const struct reader *r, const struct schema_field *f,
+			   const json_t *value, void *object)
+{
+	static const char letters[] =
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-";
+	struct request_stage *stage = object;
+	int e = read_string(r, value, f->max, &stage->name);
+
+	if (e < 0)
+		return e;
+	if (!*stage->name || stage->name[strspn(stage->name, letters)])
+		return reader_refuse(r, "'%s' is not a stage name (letters, digits, _ . -)",
+				     quote_text(stage->name).text);
+	return 0;
+}
+
+#define STAGE_MEMBER(name)    .offset = offsetof(struct request_stage, name)
+#define STAGE_PAIR(name, two) STAGE_MEMBER(name), .beside = offsetof(struct request_stage, two)
+static const struct schema_field stage_fields[] = {
+	{ "name", "string", "name of the entry in the result's stages [stage-N]", stage_read_name,
+	  .max = STAGE_NAME_MAX },
+	{ "code", "string",
+	  "code of the request's language, in /sandbox/main-N.<ext>; a shell command if the "
+	  "request names no language or bash",
+	  read_text, STAGE_MEMBER(code), .max = REQUEST_CODE_MAX },
+	{ "argv", "[string]", "a command, in every language; give code or argv", read_words,
+	  STAGE_MEMBER(argv), .max = REQUEST_WORD_MAX, .max_count = REQUEST_ARGS_MAX },
+	{ "stdin", "string or Encoded", "standard input", request_read_bytes,
+	  STAGE_MEMBER(stdin_data) },
+	{ "env", "{string}", "variables of this stage; they override those of the request",
+	  request_read_env, STAGE_PAIR(env, n_env) },
+	{ "limits", "Limits", "limits of this stage; they override those of the request",
+	  read_limits, STAGE_PAIR(limits, limits_set) },
+	{ 0 },
+};
+
+static int stage_read(const struct reader *r, const json_t *value, struct request_stage *stage,
+		      size_t index)
+{
+	char name[32];
+	int e = read_object(r, value, SHAPE_OF(stage_fields), stage);
+
+	if (e < 0)
+		return e;
+	if (!stage->code == !stage->argv)
+		return reader_refuse(r, "give exactly one of code and argv");
+	if (stage->argv && (!stage->argv[0] || !*stage->argv[0]))
+		return reader_refuse(r, "argv names no program");
+	e = request_check_words(r, stage->argv, (struct var_list){ stage->env, stage->n_env });
+	if (e < 0 || stage->name)
+		return e;
+	/* A stage without a name is named after its position. */
+	(void)snprintf(name, sizeof(name), "stage-%zu", index + 1);
+	stage->name = arena_strndup(r->arena, name, strlen(name));
+	return stage->name ? 0 : reader_no_memory(r);
+}
+
+static int request_read_stages(const struct reader *r, const struct schema_field *f _unused_,
+			       const json_t *value, void *object)
+{
+	static const struct request_form form = {
+		JSON_ARRAY,
+		"a list of stages, such as [{\"name\": \"build\", \"argv\": [\"make\"]}]",
+		" stages", REQUEST_STAGES_MAX, sizeof(struct request_stage)
+	};
+	struct request *req = object;
+	int e = request_room(r, value, &form, &req->stages);
+
+	for (size_t i = 0; e == 0 && i < json_array_size(value); i++) {
+		struct request_stage *stage = &req->stages[i];
+		struct reader at = reader_index(r, i);
+
+		e = stage_read(&at, json_array_get(value, i), stage, i);
+		for (size_t k = 0; e == 0 && k < i; k++)
+			if (strcmp(req->stages[k].name, stage->name) == 0)
+				e = reader_refuse(&at, "the name '%s' is taken by another stage",
+						  stage->name);
+		req->n_stages = i + 1;
+	}
+	return e;
+}
+
+/* --- the method to call --- */
+
+static int invoke_read_params(const struct reader *r, const struct schema_field *f _unused_,
+			      const json_t *value, void *object)
+{
+	struct request *req = object;
+
+	if (!json_is_object(value))
+		return reader_refuse(r, "%s is not an object of names and values",
+				     quote_json(value).text);
+	req->invoke_params = value;
+	return 0;
+}
+
+static const struct schema_field invoke_fields[] = {
+	{ "class", "string", NULL, read_text, MEMBER(invoke_class), .max = INVOKE_NAME_MAX },
+	{ "method", "string", NULL, read_text, MEMBER(invoke_method), .max = INVOKE_NAME_MAX },
+	{ "params", "{any}", "arguments of the method by their names", invoke_read_params },
+	{ 0 },
+};
+
+static int request_read_invoke(const struct reader *r, const struct schema_field *f _unused_,
+			       const json_t *value, void *object)
+{
+	const struct request *req = object;
+	int e = read_object(r, value, SHAPE_OF(invoke_fields), object);
+
+	if (e < 0 || (req->invoke_class && req->invoke_method))
+		return e;
+	return reader_refuse(r, "class and method are both needed");
+}
+
+static int request_read_interactor(const struct reader *r, const struct schema_field *f _unused_,
+				   const json_t *value, void *object)
+{
+	struct request *req = object;
+
+	return request_read_program(r, (json_t *)(uintptr_t)value, interactor_files,
+				    &req->interactor);
+}
+
+/* --- the tables --- */
+
+static const struct schema_field program_fields[] = {
+	{ "language", "string", "as of a request", read_text, MEMBER(language),
+	  .max = LANGUAGE_MAX },
+	{ "code", "string or Encoded", "its arguments: input.txt, output.txt, expected.txt",
+	  request_read_code, MEMBER(code), .max = REQUEST_CODE_MAX },
+	{ "files", "{string or FileContent}", "further files in its work directory",
+	  request_read_files, PAIR(files, n_files) },
+	{ "limits", "Limits", NULL, read_limits, PAIR(limits, limits_set) },
+	{ "compiler_args", "[string]", NULL, read_words, MEMBER(compiler_args),
+	  .max = REQUEST_COMPILER_ARG_MAX, .max_count = REQUEST_COMPILER_ARGS_MAX },
+	{ 0 },
+};
+
+static const struct schema_field request_fields[] = {
+	{ "language", "string",
+	  "a name or alias of GET /v1/languages, or NAME@VERSION: python@3.11", read_text,
+	  MEMBER(language), .max = LANGUAGE_MAX },
+	{ "code", "string or Encoded", "the program", request_read_code, MEMBER(code),
+	  .max = REQUEST_CODE_MAX },
+	{ "args", "[string]", "arguments of the program", read_words, MEMBER(args),
+	  .max = REQUEST_WORD_MAX, .max_count = REQUEST_ARGS_MAX },
+	{ "stdin", "string or Encoded", "standard input", request_read_bytes, MEMBER(stdin_data) },
+	{ "env", "{string}", "environment variables", request_read_env, PAIR(env, n_env) },
+	{ "files", "{string or FileContent}", "the content of each path below /sandbox",
+	  request_read_files, PAIR(files, n_files) },
+	{ "limits", "Limits", NULL, read_limits, PAIR(limits, limits_set) },
+	{ "network", "string",
+	  "none (loopback and nothing else), off (no sockets but AF_UNIX), or the destinations to "
+	  "reach, if the policy permits them: allow:HOST:PORT,… with *.DOMAIN and * (any public "
+	  "address), or allow (all that the policy permits)",
+	  request_read_network, .max = NETWORK_TEXT_MAX },
+	{ "policy", "string", "a name of GET /v1/policies", read_text, MEMBER(policy),
+	  .max = HOST_PATH_MAX },
+	{ "workspace", "string or WorkspaceRequest",
+	  "name of a persistent directory, shown at /workspace", request_read_workspace,
+	  .max = REQUEST_WORKSPACE_MAX },
+	{ "commit", "always|on_success|never", "when writes to the workspace are applied [always]",
+	  read_choice, MEMBER(commit) },
+	{ "read_only", "boolean", "only /tmp is writable", read_bool, MEMBER(read_only) },
+	{ "writable_root", "boolean",
+	  "the program may write anywhere; its changes end with the run", read_bool,
+	  MEMBER(writable_root) },
+	{ "image", "string", "a root directory of the host, where the operator allows it",
+	  request_read_image, MEMBER(image), .max = HOST_PATH_MAX },
+	{ "mounts", "{string}",
+	  "directories of the host to show read-only, where the policy permits them: {\"/data\": "
+	  "\"/srv/data\"}",
+	  request_read_mounts },
+	{ "tty", "boolean", "the program gets a terminal", read_bool, MEMBER(tty) },
+	{ "merge_stderr", "boolean",
+	  "both streams come as stdout, in the order of writing; stderr stays empty", read_bool,
+	  MEMBER(merge_stderr) },
+	{ "preload", "[string]", "modules to load before the program begins", read_modules,
+	  MEMBER(preload), .max = MODULE_BYTES_MAX, .max_count = REQUEST_PRELOAD_MAX },
+	{ "compiler_args", "[string]", "arguments of the compiler, after those of the language",
+	  read_words, MEMBER(compiler_args), .max = REQUEST_COMPILER_ARG_MAX,
 	  .max_count = REQUEST_COMPILER_ARGS_MAX },
-	{ .key = "workspace", .read = read_workspace, .max = REQUEST_WORKSPACE_MAX },
-	{ .key = "commit", .read = read_commit, .max = REQUEST_WORKSPACE_MAX },
-	{ .key = "eval", .read = read_bool, MEMBER(eval) },
-	{ .key = "history", .read = read_history },
-	{ .key = "archive", .read = refuse_here },
-	{ .key = "priority", .read = refuse_here },
-	{ .key = "host_functions", .read = refuse_calls },
-	{ .key = "callback_url", .read = refuse_here },
+	{ "stages", "[StageRequest]", "programs that run in order in one sandbox until one fails",
+	  request_read_stages },
+	{ "tests", "[TestRequest]", "each has a fresh run and a verdict", request_read_tests },
+	{ "groups", "[GroupRequest]", "groups of tests, their needs and points",
+	  request_read_groups },
+	{ "stop_at", "first|group|never",
+	  "which tests are skipped when one failed: all behind it, those of its group, none "
+	  "[never]",
+	  read_choice, MEMBER(stop_at) },
+	{ "interactor", "ProgramChecker",
+	  "talks to the program over its standard input and output, and judges it",
+	  request_read_interactor },
+	{ "history", "boolean",
+	  "false: nothing of the execution is stored; not of jobs, and without Idempotency-Key",
+	  request_read_history },
+	{ "eval", "boolean",
+	  "value and outputs of the result: the value of the last expression, charts and tables",
+	  read_bool, MEMBER(eval) },
+	{ "invoke", "InvokeRequest", "a method to call: the answer is in value",
+	  request_read_invoke },
+	{ "archive", "string", "tar, tar.gz or zip in base64, unpacked into /sandbox",
+	  request_refuse_here },
+	{ "entry", "string",
+	  "the file of `files` to run; with code: the name under which the code is stored "
+	  "[main.<ext>]",
+	  request_read_entry, MEMBER(entry), .max = REQUEST_PATH_MAX },
+	{ "labels", "{string}", "labels to search for", request_read_labels },
+	{ "collect", "[string]", "patterns of files to keep [all files]", request_read_globs,
+	  MEMBER(collect), .max = REQUEST_PATH_MAX, .max_count = REQUEST_GLOBS_MAX },
+	{ "priority", "integer -10..10", "a job with a higher priority waits less [0]",
+	  request_refuse_here },
+	{ "callback_url", "string", "URL that gets the result by POST, if the operator allows it",
+	  request_refuse_here },
+	{ "host_functions", NULL, NULL, request_refuse_calls },
+	{ 0 },
 };
 
 /* Of Judge0, Piston, E2B and other sandboxes. */
@@ -421,8 +549,27 @@ static const struct key_hint request_hints[] = {
 	{ 0 },
 };
 
+const struct schema request_shapes[] = {
+	{ "ExecuteRequest", "A program to run.", request_fields, NULL, request_hints },
+	{ "StageRequest", "One of several programs in one sandbox.", stage_fields },
+	{ "TestRequest", "One test of a program.", request_test_fields },
+	{ "GroupRequest", "Tests that stand together.", request_group_fields, "name" },
+	{ "ToleranceChecker", "Numbers may differ a little.", request_tolerance_fields, "*" },
+	{ "ProgramChecker", "A program that judges, in a sandbox of its own.", program_fields,
+	  "language code" },
+	{ "InvokeRequest", "A method to call instead of a program to run.", invoke_fields,
+	  "class method" },
+	{ "WorkspaceRequest", "A persistent directory, shown at /workspace.", workspace_fields,
+	  "name" },
+	{ "Encoded", "Bytes in base64.", request_encoded_fields, "*" },
+	{ "FileContent", "A file, as text or in base64.", request_content_fields },
+	{ 0 },
+};
+
+/* --- rules between keys --- */
+
 /* Given with an effect: not null, false or an empty list or object. */
-static bool is_given(const json_t *root, const char *key)
+static bool request_has(const json_t *root, const char *key)
 {
 	const json_t *value = json_object_get(root, key);
 
@@ -433,7 +580,7 @@ static bool is_given(const json_t *root, const char *key)
 	return !json_is_object(value) || json_object_size(value) > 0;
 }
 
-static int check_pairs(const struct reader *r, const json_t *root)
+static int request_check_pairs(const struct reader *r, const json_t *root)
 {
 	static const char *const apart[][2] = {
 		{ "tests", "stages" }, { "tests", "invoke" },  { "tests", "stdin" },
@@ -445,13 +592,13 @@ static int check_pairs(const struct reader *r, const json_t *root)
 	for (size_t i = 0; i < ARRAY_SIZE(apart); i++) {
 		struct reader at = reader_at(r, apart[i][0]);
 
-		if (is_given(root, apart[i][0]) && is_given(root, apart[i][1]))
+		if (request_has(root, apart[i][0]) && request_has(root, apart[i][1]))
 			return reader_refuse(&at, "it cannot be combined with %s", apart[i][1]);
 	}
 	return 0;
 }
 
-static int check_entry(const struct reader *r, struct request *req)
+static int request_check_entry(const struct reader *r, struct request *req)
 {
 	struct reader at = reader_at(r, "entry");
 
@@ -459,11 +606,11 @@ static int check_entry(const struct reader *r, struct request *req)
 		return 0;
 	for (size_t i = 0; i < req->n_files; i++)
 		if (strcmp(req->files[i].path, req->entry) == 0)
-			return read_source(&at, &req->files[i].data);
+			return request_check_source(&at, &req->files[i].data);
 	return reader_refuse(&at, "'%s' is not among files", quote_text(req->entry).text);
 }
 
-static int check_whole(const struct reader *r, struct request *req)
+static int request_check_whole(const struct reader *r, struct request *req)
 {
 	struct reader args = reader_at(r, "args"), code = reader_at(r, "code");
 	struct reader stages = reader_at(r, "stages");
@@ -471,10 +618,10 @@ static int check_whole(const struct reader *r, struct request *req)
 
 	while (req->args[req->n_args])
 		req->n_args++;
-	e = check_pairs(r, req->root);
+	e = request_check_pairs(r, req->root);
 	if (e < 0)
 		return e;
-	e = check_entry(r, req);
+	e = request_check_entry(r, req);
 	if (e < 0)
 		return e;
 	if (req->n_stages > 0 && (req->code.data || req->entry))
@@ -494,17 +641,6 @@ static int check_whole(const struct reader *r, struct request *req)
 int request_read_program(const struct reader *r, json_t *value, const char *const *args,
 			 struct request **ret)
 {
-	static const struct key_rule rules[] = {
-		{ .key = "language", .read = read_text, MEMBER(language), .max = LANGUAGE_MAX },
-		{ .key = "code", .read = read_code, .max = REQUEST_CODE_MAX },
-		{ .key = "files", .read = request_read_files },
-		{ .key = "limits", .read = read_request_limits },
-		{ .key = "compiler_args",
-		  .read = read_words,
-		  MEMBER(compiler_args),
-		  .max = REQUEST_COMPILER_ARG_MAX,
-		  .max_count = REQUEST_COMPILER_ARGS_MAX },
-	};
 	_cleanup_(request_cleanup) struct request *req = calloc(1, sizeof(*req));
 	struct reader at = *r;
 	int e;
@@ -515,7 +651,7 @@ int request_read_program(const struct reader *r, json_t *value, const char *cons
 	req->root = json_incref(value);
 	req->args = (const char **)(uintptr_t)args;
 	req->n_args = _CHECKER_FILE_MAX;
-	e = read_object(&at, value, KEY_TABLE(rules), req);
+	e = read_object(&at, value, SHAPE_OF(program_fields), req);
 	if (e < 0)
 		return e;
 	if (!req->language || !req->code.data)
@@ -539,17 +675,15 @@ int request_parse(json_t *root, struct request **ret, struct error *err)
 		return reader_no_memory(&r);
 	r.arena = &req->memory;
 	req->root = json_incref(root);
+	req->stop_at = STOP_NEVER;
 	req->args = arena_alloc(&req->memory, sizeof(*req->args));
 	if (!req->args)
 		return reader_no_memory(&r);
 	if (!json_is_object(root))
 		return reader_refuse(&r, "the request is %s, not an object", quote_json(root).text);
-	e = read_object(
-		&r, root,
-		(struct key_table){ request_rules, ARRAY_SIZE(request_rules), request_hints }, req);
-	if (e < 0)
-		return e;
-	e = check_whole(&r, req);
+	e = read_object(&r, root, &request_shapes[0], req);
+	if (e == 0)
+		e = request_check_whole(&r, req);
 	if (e < 0)
 		return e;
 	*ret = TAKE_PTR(req);

@@ -11,9 +11,7 @@
 #include "base/span.h"
 #include "spec/change.h"
 #include "spec/limits.h"
-
-#include <jansson.h>
-#include <stdbool.h>
+#include "spec/schema.h"
 
 /* Destinations of one list, and bytes of its text. */
 enum { NETWORK_DESTINATIONS_MAX = 64, NETWORK_TEXT_MAX = 8192 };
@@ -111,10 +109,10 @@ struct request_test {
 
 /* How the points of a group follow from its tests. */
 enum scoring {
-	SCORING_SUM, /* each test counts for itself */
-	SCORING_ALL, /* all tests passed, or nothing */
-	SCORING_MIN, /* as its worst test */
-	_SCORING_MAX,
+	SCORING_SUM,  /* each test counts for itself */
+	SCORING_ALL,  /* all tests passed, or nothing */
+	SCORING_MIN,  /* as its worst test */
+	_SCORING_MAX, /* while a group is read: not given */
 };
 
 /* Tests that stand together. Every group has a test, and those of the groups that it needs stand before it. */
@@ -123,11 +121,10 @@ struct request_group {
 	const char **needs; /* names of groups, NULL-terminated, or NULL */
 	int64_t points;	    /* -1: those of its tests */
 	enum scoring scoring;
-	bool has_scoring;
 };
 
 /* Which tests are left out when one has failed. */
-enum stop_at { STOP_NEVER, STOP_GROUP, STOP_FIRST, _STOP_MAX };
+enum stop_at { STOP_FIRST, STOP_GROUP, STOP_NEVER };
 
 struct request {
 	json_t *root;	      /* owns every string below that is not in memory */
@@ -177,6 +174,9 @@ struct request {
 	const char **preload;	    /* modules to load ahead, NULL-terminated; NULL: not given */
 	const char **compiler_args; /* words for the compile stage, NULL-terminated; NULL: none */
 };
+
+/* ExecuteRequest, and the shapes of its parts. */
+extern const struct schema request_shapes[];
 
 /* Takes its own reference on root. Unknown keys, and keys of later steps, are refused by name. */
 int request_parse(json_t *root, struct request **ret, struct error *err) _must_check_;

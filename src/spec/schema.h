@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Shapes of JSON as tables of fields: JSON Schema is made from them, and values are checked against them. A field's type is a short
- * text:
+ * Shapes of JSON as tables of fields, one row a key. One table serves every form of its noun: the reader of a request or a file (read.h),
+ * the writer of a result (emit.h), JSON Schema, and the check of a tool's arguments. A row that is only described has no functions; a
+ * row without a type is read or written, but is not described. A field's type is a short text:
  *
  *   string integer number boolean object null any
  *                                                a JSON type
@@ -19,16 +20,42 @@
 #include <jansson.h>
 #include <stdbool.h>
 
+/* Rows of tables leave out the members that they do not need. */
+#pragma GCC diagnostic ignored "-Wmissing-field-initializers"
+
+struct reader;
+struct emitter;
+struct schema_field;
+
+/* Reads a value into the object. */
+typedef int field_reader(const struct reader *r, const struct schema_field *f, const json_t *value,
+			 void *object);
+/* Writes the key and its value from the object. */
+typedef void field_writer(struct emitter *e, const struct schema_field *f, const void *object);
+
 struct schema_field {
 	const char *key, *type;
 	const char *help; /* or NULL */
+	field_reader *read;
+	field_writer *emit;
+	size_t offset;	  /* of the member in the object, for the shared readers and writers */
+	size_t beside;	  /* of a second member: the number of entries, or the set of limits */
+	size_t max;	  /* most bytes of a text or a word */
+	size_t max_count; /* most entries of a list */
+	bool sparse;	  /* left out of an answer that has nothing for it */
+};
+
+/* A key of other interfaces, and what says the same here. */
+struct key_hint {
+	const char *key, *instead;
 };
 
 struct schema {
 	const char *name, *help;
 	const struct schema_field *fields; /* ends with a row whose key is NULL */
-	/* Keys, one blank between; "*": all of them; "*-KEY…": all but these; NULL: none. */
+	/* Keys, one blank between; "*": all that are not sparse; "*-KEY…": all but these; NULL: none. */
 	const char *required;
+	const struct key_hint *hints; /* ends with an empty row; NULL: none */
 };
 
 /* One of several shapes. Only books with a place have unions. */
@@ -55,6 +82,11 @@ struct schema_book {
 	const char *const *limits; /* keys of Limits, ends with NULL; NULL: all */
 	bool closed;		   /* keys that a shape does not have are refused */
 };
+
+static inline void *field_member(const struct schema_field *f, void *object)
+{
+	return (char *)object + f->offset;
+}
 
 /* NULL: the book has no such shape. */
 const struct schema *schema_find(const struct schema_book *book, struct span name);

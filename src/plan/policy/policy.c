@@ -15,51 +15,16 @@ enum { NAME_BYTES_MAX = 64, PATH_BYTES_MAX = 512, PATHS_COUNT_MAX = 64, MODULES_
 
 /* The policy, and what is needed only while it is read. */
 struct draft {
-	struct policy *policy;
+	struct policy policy;
 	uint32_t required_privileged;
 	uint32_t defaults_set, ceilings_set;
 };
 
-static int read_name(const struct reader *r, const struct key_rule *rule, const json_t *value,
-		     void *object)
-{
-	struct draft *d = object;
-
-	return read_text(r, rule, value, d->policy);
-}
-
-static int read_defaults(const struct reader *r, const struct key_rule *rule _unused_,
-			 const json_t *value, void *object)
-{
-	struct draft *d = object;
-
-	return limits_parse_at(r->field, value, &d->policy->defaults, &d->defaults_set, r->err);
-}
-
-static int read_ceilings(const struct reader *r, const struct key_rule *rule _unused_,
-			 const json_t *value, void *object)
-{
-	struct draft *d = object;
-
-	return limits_parse_at(r->field, value, &d->policy->ceilings, &d->ceilings_set, r->err);
-}
-
-static int read_policy_limits(const struct reader *r, const struct key_rule *rule _unused_,
-			      const json_t *value, void *object)
-{
-	static const struct key_rule rules[] = {
-		{ .key = "defaults", .read = read_defaults },
-		{ .key = "ceilings", .read = read_ceilings },
-	};
-
-	return read_object(r, value, KEY_TABLE(rules), object);
-}
-
 /* An absolute path in normal form: '/' and a valid relative name. */
-static int read_usr(const struct reader *r, const struct key_rule *rule, const json_t *value,
-		    void *object)
+static int policy_read_usr(const struct reader *r, const struct schema_field *f,
+			   const json_t *value, void *object)
 {
-	int e = read_words(r, rule, value, object);
+	int e = read_words(r, f, value, object);
 
 	for (size_t i = 0; e == 0 && i < json_array_size(value); i++) {
 		const char *path = json_string_value(json_array_get(value, i));
@@ -72,95 +37,35 @@ static int read_usr(const struct reader *r, const struct key_rule *rule, const j
 	return e;
 }
 
-static int read_etc(const struct reader *r, const struct key_rule *rule, const json_t *value,
-		    void *object)
+static int policy_read_access(const struct reader *r, const struct schema_field *f,
+			      const json_t *value, void *object)
 {
-	int e = read_words(r, rule, value, object);
+	struct draft *d = object;
+	unsigned access = 0;
+	int e = read_choice(r, f, value, &access);
 
-	for (size_t i = 0; e == 0 && i < json_array_size(value); i++) {
-		const char *path = json_string_value(json_array_get(value, i));
-		struct reader at = reader_index(r, i);
-
-		if (request_check_path(path, strlen(path), NULL) < 0)
-			e = reader_refuse(&at, "'%s' is not a name below /etc",
-					  quote_text(path).text);
-	}
+	if (e == 0)
+		d->policy.libraries_only = access == 1;
 	return e;
 }
 
-static int read_access(const struct reader *r, const struct key_rule *rule _unused_,
-		       const json_t *value, void *object)
+static int policy_read_mode(const struct reader *r, const struct schema_field *f,
+			    const json_t *value, void *object)
 {
-	const char *word = json_string_value(value);
-	struct policy *policy = object;
-
-	if (!word || (strcmp(word, "full") != 0 && strcmp(word, "libraries") != 0))
-		return reader_refuse(r, "%s is not full or libraries", quote_json(value).text);
-	policy->libraries_only = strcmp(word, "libraries") == 0;
-	return 0;
-}
-
-static int read_filesystem(const struct reader *r, const struct key_rule *rule _unused_,
-			   const json_t *value, void *object)
-{
-	static const struct key_rule rules[] = {
-		{ .key = "read_only",
-		  .read = read_bool,
-		  .offset = offsetof(struct policy, read_only) },
-		{ .key = "writable_root",
-		  .read = read_bool,
-		  .offset = offsetof(struct policy, writable_root) },
-		{ .key = "access", .read = read_access, .max = NAME_BYTES_MAX },
-		{ .key = "usr",
-		  .read = read_usr,
-		  .offset = offsetof(struct policy, usr),
-		  .max = PATH_BYTES_MAX,
-		  .max_count = PATHS_COUNT_MAX },
-		{ .key = "mounts",
-		  .read = read_usr,
-		  .offset = offsetof(struct policy, mounts),
-		  .max = PATH_BYTES_MAX,
-		  .max_count = PATHS_COUNT_MAX },
-		{ .key = "etc",
-		  .read = read_etc,
-		  .offset = offsetof(struct policy, etc),
-		  .max = PATH_BYTES_MAX,
-		  .max_count = PATHS_COUNT_MAX },
-	};
+	static const enum network_mode modes[] = { NETWORK_OFF, NETWORK_NONE, NETWORK_ALLOW };
 	struct draft *d = object;
+	unsigned mode = 0;
+	int e = read_choice(r, f, value, &mode);
 
-	return read_object(r, value, KEY_TABLE(rules), d->policy);
+	if (e == 0)
+		d->policy.network = modes[mode];
+	return e;
 }
 
-static int read_network_mode(const struct reader *r, const struct key_rule *rule,
+static int policy_read_allow(const struct reader *r, const struct schema_field *f,
 			     const json_t *value, void *object)
 {
-	static const struct {
-		const char *text;
-		enum network_mode mode;
-	} modes[] = {
-		{ "off", NETWORK_OFF },
-		{ "none", NETWORK_NONE },
-		{ "allow", NETWORK_ALLOW },
-	};
-	struct policy *policy = object;
-	const char *text;
-	int e = read_string(r, value, rule->max, &text);
-
-	if (e < 0)
-		return e;
-	for (size_t i = 0; i < ARRAY_SIZE(modes); i++)
-		if (strcmp(text, modes[i].text) == 0) {
-			policy->network = modes[i].mode;
-			return 0;
-		}
-	return reader_refuse(r, "'%s' is not off, none or allow", quote_text(text).text);
-}
-
-static int read_network_allow(const struct reader *r, const struct key_rule *rule,
-			      const json_t *value, void *object)
-{
-	int e = read_words(r, rule, value, object);
+	int e = read_words(r, f, value, object);
 
 	for (size_t i = 0; e == 0 && i < json_array_size(value); i++) {
 		struct reader at = reader_index(r, i);
@@ -174,10 +79,10 @@ static int read_network_allow(const struct reader *r, const struct key_rule *rul
 	return e;
 }
 
-static int read_network_ports(const struct reader *r, const struct key_rule *rule _unused_,
-			      const json_t *value, void *object)
+static int policy_read_ports(const struct reader *r, const struct schema_field *f _unused_,
+			     const json_t *value, void *object)
 {
-	struct policy *policy = object;
+	struct policy *policy = &((struct draft *)object)->policy;
 	size_t n = json_array_size(value);
 
 	if (!json_is_array(value) || n == 0 || n > NETWORK_PORTS_MAX)
@@ -195,63 +100,25 @@ static int read_network_ports(const struct reader *r, const struct key_rule *rul
 	return 0;
 }
 
-static int read_network_bytes(const struct reader *r, const struct key_rule *rule,
-			      const json_t *value, void *object)
+static int policy_read_bytes(const struct reader *r, const struct schema_field *f,
+			     const json_t *value, void *object)
 {
-	struct policy *policy = object;
+	struct policy *policy = &((struct draft *)object)->policy;
 	const char *text;
 
 	policy->network_bytes = json_integer_value(value);
 	if (json_is_integer(value) && policy->network_bytes > 0)
 		return 0;
-	if (!json_is_string(value) || read_string(r, value, rule->max, &text) < 0 ||
+	if (!json_is_string(value) || read_string(r, value, f->max, &text) < 0 ||
 	    parse_size(text, &policy->network_bytes) < 0 || policy->network_bytes < 1)
 		return reader_refuse(r, "%s is no size, such as 512m or 10g",
 				     quote_json(value).text);
 	return 0;
 }
 
-static int read_network(const struct reader *r, const struct key_rule *rule _unused_,
-			const json_t *value, void *object)
-{
-	static const struct key_rule rules[] = {
-		{ .key = "mode", .read = read_network_mode, .max = NAME_BYTES_MAX },
-		{ .key = "allow",
-		  .read = read_network_allow,
-		  .offset = offsetof(struct policy, network_allow),
-		  .max = HOST_NAME_MAX_BYTES + 8,
-		  .max_count = NETWORK_DESTINATIONS_MAX },
-		{ .key = "ports", .read = read_network_ports },
-		{ .key = "bytes", .read = read_network_bytes, .max = NAME_BYTES_MAX },
-	};
-	struct draft *d = object;
-	struct reader allow = reader_at(r, "allow");
-	int e = read_object(r, value, KEY_TABLE(rules), d->policy);
-
-	if (e == 0 && d->policy->network == NETWORK_ALLOW && !d->policy->network_allow)
-		e = reader_refuse(&allow,
-				  "it is missing; list the destinations that programs may reach");
-	return e;
-}
-
-static int read_isolation(const struct reader *r, const struct key_rule *rule, const json_t *value,
-			  void *object)
-{
-	struct draft *d = object;
-	const char *text;
-	int e = read_string(r, value, rule->max, &text);
-
-	if (e < 0)
-		return e;
-	if (strcmp(text, "full") != 0 && strcmp(text, "minimal") != 0)
-		return reader_refuse(r, "'%s' is not full or minimal", quote_text(text).text);
-	d->policy->isolation = strcmp(text, "minimal") == 0 ? ISOLATION_MINIMAL : ISOLATION_FULL;
-	return 0;
-}
-
 /* {"allow": [modules]} or {"deny": [modules]}. */
-static int read_imports(const struct reader *r, const struct key_rule *rule, const json_t *value,
-			void *object)
+static int policy_read_imports(const struct reader *r, const struct schema_field *f,
+			       const json_t *value, void *object)
 {
 	const json_t *allow = json_object_get(value, "allow"),
 		     *deny = json_object_get(value, "deny");
@@ -259,39 +126,41 @@ static int read_imports(const struct reader *r, const struct key_rule *rule, con
 	struct {
 		const char **names;
 	} ignored = { 0 };
-	const struct key_rule names = { .max = rule->max, .max_count = rule->max_count };
+	const struct schema_field names = { .max = f->max, .max_count = f->max_count };
 	struct reader at = reader_at(r, allow ? "allow" : "deny");
 
 	if (!json_is_object(value) || json_object_size(value) != 1 || (!allow && !deny))
 		return reader_refuse(r, "give a list of modules as allow, or as deny");
-	d->policy->imports = value;
+	d->policy.imports = value;
 	return read_modules(&at, &names, allow ? allow : deny, &ignored);
 }
 
 /* "tiers", "any", or a list of names. */
-static int read_preload(const struct reader *r, const struct key_rule *rule, const json_t *value,
-			void *object)
+static int policy_read_preload(const struct reader *r, const struct schema_field *f,
+			       const json_t *value, void *object)
 {
 	static const char *const words[] = { [PRELOAD_TIERS] = "tiers", [PRELOAD_ANY] = "any" };
 	struct draft *d = object;
 
 	if (json_is_array(value)) {
-		d->policy->preload = PRELOAD_NAMED;
-		return read_modules(r, rule, value, d->policy);
+		d->policy.preload = PRELOAD_NAMED;
+		return read_modules(r, f, value, object);
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
 		if (words[i] && json_is_string(value) &&
 		    strcmp(json_string_value(value), words[i]) == 0) {
-			d->policy->preload = (enum preload_rule)i;
+			d->policy.preload = (enum preload_rule)i;
 			return 0;
 		}
 	return reader_refuse(r, "%s is not tiers, any or a list of modules",
 			     quote_json(value).text);
 }
 
-static int read_layers(const struct reader *r, const json_t *value, uint32_t *ret)
+/* A list of names of layers, as bits. */
+static int policy_read_layers(const struct reader *r, const struct schema_field *f,
+			      const json_t *value, void *object)
 {
-	uint32_t bits = 0;
+	uint32_t *bits = field_member(f, object);
 
 	if (!json_is_array(value))
 		return reader_refuse(r, "%s is not a list of layers", quote_json(value).text);
@@ -307,63 +176,104 @@ static int read_layers(const struct reader *r, const json_t *value, uint32_t *re
 			layer++;
 		if (layer == _LAYER_MAX)
 			return reader_refuse(&at, "there is no layer '%s'", quote_text(name).text);
-		bits |= UINT32_C(1) << layer;
+		*bits |= UINT32_C(1) << layer;
 	}
-	*ret = bits;
 	return 0;
 }
 
-static int read_require(const struct reader *r, const struct key_rule *rule _unused_,
-			const json_t *value, void *object)
-{
-	struct draft *d = object;
+#define MEMBER(name)	.offset = offsetof(struct draft, name)
+#define PAIR(name, two) MEMBER(name), .beside = offsetof(struct draft, two)
+#define PATHS(name)	MEMBER(policy.name), .max = PATH_BYTES_MAX, .max_count = PATHS_COUNT_MAX
 
-	return read_layers(r, value, &d->policy->required);
+static const struct schema_field limits_fields[] = {
+	{ .key = "defaults", .read = read_limits, PAIR(policy.defaults, defaults_set) },
+	{ .key = "ceilings", .read = read_limits, PAIR(policy.ceilings, ceilings_set) },
+	{ 0 },
+};
+
+static int policy_read_limits(const struct reader *r, const struct schema_field *f _unused_,
+			      const json_t *value, void *object)
+{
+	return read_object(r, value, SHAPE_OF(limits_fields), object);
 }
 
-static int read_require_privileged(const struct reader *r, const struct key_rule *rule _unused_,
-				   const json_t *value, void *object)
-{
-	struct draft *d = object;
+static const struct schema_field filesystem_fields[] = {
+	{ .key = "read_only", .read = read_bool, MEMBER(policy.read_only) },
+	{ .key = "writable_root", .read = read_bool, MEMBER(policy.writable_root) },
+	{ .key = "access", .type = "full|libraries", .read = policy_read_access },
+	{ .key = "usr", .read = policy_read_usr, PATHS(usr) },
+	{ .key = "mounts", .read = policy_read_usr, PATHS(mounts) },
+	{ .key = "etc", .read = read_etc, PATHS(etc) },
+	{ 0 },
+};
 
-	return read_layers(r, value, &d->required_privileged);
+static int policy_read_filesystem(const struct reader *r, const struct schema_field *f _unused_,
+				  const json_t *value, void *object)
+{
+	return read_object(r, value, SHAPE_OF(filesystem_fields), object);
 }
 
-static const struct key_rule policy_rules[] = {
-	{ .key = "name",
-	  .read = read_name,
-	  .offset = offsetof(struct policy, name),
-	  .max = NAME_BYTES_MAX },
-	{ .key = "limits", .read = read_policy_limits },
-	{ .key = "filesystem", .read = read_filesystem },
-	{ .key = "network", .read = read_network },
-	{ .key = "isolation", .read = read_isolation, .max = NAME_BYTES_MAX },
+static const struct schema_field network_fields[] = {
+	{ .key = "mode", .type = "off|none|allow", .read = policy_read_mode },
+	{ .key = "allow",
+	  .read = policy_read_allow,
+	  MEMBER(policy.network_allow),
+	  .max = HOST_NAME_MAX_BYTES + 8,
+	  .max_count = NETWORK_DESTINATIONS_MAX },
+	{ .key = "ports", .read = policy_read_ports },
+	{ .key = "bytes", .read = policy_read_bytes, .max = NAME_BYTES_MAX },
+	{ 0 },
+};
+
+static int policy_read_network(const struct reader *r, const struct schema_field *f _unused_,
+			       const json_t *value, void *object)
+{
+	const struct draft *d = object;
+	struct reader allow = reader_at(r, "allow");
+	int e = read_object(r, value, SHAPE_OF(network_fields), object);
+
+	if (e == 0 && d->policy.network == NETWORK_ALLOW && !d->policy.network_allow)
+		e = reader_refuse(&allow,
+				  "it is missing; list the destinations that programs may reach");
+	return e;
+}
+
+static const struct schema_field policy_fields[] = {
+	{ .key = "name", .read = read_text, MEMBER(policy.name), .max = NAME_BYTES_MAX },
+	{ .key = "limits", .read = policy_read_limits },
+	{ .key = "filesystem", .read = policy_read_filesystem },
+	{ .key = "network", .read = policy_read_network },
+	{ .key = "isolation",
+	  .type = "full|minimal",
+	  .read = read_choice,
+	  MEMBER(policy.isolation) },
 	{ .key = "imports",
-	  .read = read_imports,
+	  .read = policy_read_imports,
 	  .max = MODULE_BYTES_MAX,
 	  .max_count = MODULES_COUNT_MAX },
 	{ .key = "preload",
-	  .read = read_preload,
-	  .offset = offsetof(struct policy, preload_names),
+	  .read = policy_read_preload,
+	  MEMBER(policy.preload_names),
 	  .max = MODULE_BYTES_MAX,
 	  .max_count = MODULES_COUNT_MAX },
-	{ .key = "require", .read = read_require },
-	{ .key = "require_privileged", .read = read_require_privileged },
+	{ .key = "require", .read = policy_read_layers, MEMBER(policy.required) },
+	{ .key = "require_privileged", .read = policy_read_layers, MEMBER(required_privileged) },
+	{ 0 },
 };
 
 /*
  * Defaults in the file must not exceed its ceilings; a default that is not in the file is lowered to its
  * ceiling.
  */
-static int check_limits(const struct reader *r, const struct draft *d)
+static int policy_check_limits(const struct reader *r, struct draft *d)
 {
 	struct reader limits = reader_at(r, "limits"), defaults = reader_at(&limits, "defaults");
 
 	for (size_t i = 0; i < limit_knobs_count; i++) {
 		const struct knob *k = &limit_knobs[i];
 		struct reader at = reader_at(&defaults, k->key);
-		int64_t preset = knob_get(k, &d->policy->defaults);
-		int64_t ceiling = knob_get(k, &d->policy->ceilings);
+		int64_t preset = knob_get(k, &d->policy.defaults);
+		int64_t ceiling = knob_get(k, &d->policy.ceilings);
 		struct knob_range range = { 0, ceiling, "is above this policy's ceiling of" };
 		struct knob_claim claim = { .field = at.field, .value = preset };
 		char given[32];
@@ -372,7 +282,7 @@ static int check_limits(const struct reader *r, const struct draft *d)
 		/* Cores depend on the host: a policy may be written for a larger one. */
 		if (!(d->defaults_set & knob_bit(k)) ||
 		    (k->kind == KNOB_CPUS && !(d->ceilings_set & knob_bit(k)))) {
-			knob_set(k, &d->policy->defaults, MIN(preset, ceiling));
+			knob_set(k, &d->policy.defaults, MIN(preset, ceiling));
 			continue;
 		}
 		knob_format(k, preset, given, sizeof(given));
@@ -384,9 +294,9 @@ static int check_limits(const struct reader *r, const struct draft *d)
 	return 0;
 }
 
-static int read_policy(const struct reader *r, struct draft *d, const struct host_facts *facts)
+static int policy_read(const struct reader *r, struct draft *d, const struct host_facts *facts)
 {
-	struct policy *policy = d->policy;
+	struct policy *policy = &d->policy;
 	const char **empty = arena_alloc(r->arena, sizeof(*empty));
 	struct reader name = reader_at(r, "name");
 	int e;
@@ -401,7 +311,7 @@ static int read_policy(const struct reader *r, struct draft *d, const struct hos
 	policy->mounts = empty;
 	limits_presets(&policy->defaults);
 	limits_ceilings(&policy->ceilings, facts->cores);
-	e = read_object(r, policy->root, KEY_TABLE(policy_rules), d);
+	e = read_object(r, policy->root, SHAPE_OF(policy_fields), d);
 	if (e < 0)
 		return e;
 	if (!policy->name)
@@ -410,22 +320,22 @@ static int read_policy(const struct reader *r, struct draft *d, const struct hos
 		policy->required |= d->required_privileged;
 	if (policy->isolation == ISOLATION_MINIMAL)
 		policy->network = NETWORK_OFF;
-	return check_limits(r, d);
+	return policy_check_limits(r, d);
 }
 
 int policy_build(json_t *root, const char *name, const struct host_facts *facts,
 		 struct policy **ret, struct error *err)
 {
 	_cleanup_(policy_cleanup) struct policy *policy = calloc(1, sizeof(*policy));
-	struct draft d = { .policy = policy };
-	struct reader r = { .err = err };
-	int e;
+	struct draft d = { .policy = { .root = json_incref(root) } };
+	struct reader r = { .arena = &d.policy.memory, .err = err };
+	int e = policy ? policy_read(&r, &d, facts) : -ENOMEM;
 
-	if (!policy)
+	if (!policy) {
+		json_decref(root);
 		return reader_no_memory(&r);
-	r.arena = &policy->memory;
-	policy->root = json_incref(root);
-	e = read_policy(&r, &d, facts);
+	}
+	*policy = d.policy; /* which owns the tree and the lists from here on */
 	if (e < 0)
 		return error_wrap(err, e, "%s", name);
 	*ret = TAKE_PTR(policy);

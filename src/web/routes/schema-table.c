@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shapes of requests, results and events (doc/result.md), and the book of all shapes; see schema-table.h. */
+/* Shapes of results and events, and the book of all shapes; those of requests are in spec/request.h. See schema-table.h. */
 #include "web/routes/schema-shapes.h"
+
+#include "spec/request.h"
 
 #define CAUSE                                                                                      \
 	"exit|signal|timeout|cpu_time|idle|memory|output|pids|disk|policy|cancelled|setup|"        \
@@ -13,143 +15,6 @@ static const struct schema_field problem[] = {
 	{ "code", "string", "stable word, for programs, such as invalid_field or not_found" },
 	{ "detail", "string", "one sentence that says what to do, for people" },
 	{ "field", "string", "key of the request that is wrong" },
-	{ 0 },
-};
-
-/* Bytes that are no text. */
-static const struct schema_field encoded[] = {
-	{ "base64", "string", "the bytes" },
-	{ 0 },
-};
-
-static const struct schema_field file_content[] = {
-	{ "text", "string", "the content; give this or base64" },
-	{ "base64", "string", "the content, if it is not text" },
-	{ "mode", "0644|0755|644|755", "[0644]" },
-	{ 0 },
-};
-
-static const struct schema_field workspace_request[] = {
-	{ "name", "string", NULL },
-	{ "cwd", "boolean", "the program starts in /workspace instead of /sandbox" },
-	{ 0 },
-};
-
-static const struct schema_field test_request[] = {
-	{ "name", "string", "of its entry in the result" },
-	{ "stdin", "string or Encoded",
-	  "standard input; with an interactor, the interactor's input.txt" },
-	{ "expected", "string or Encoded",
-	  "what the program must print; may be left out where a program judges" },
-	{ "args", "[string]", "in place of the request's" },
-	{ "env", "{string}", "beside the request's" },
-	{ "files", "{string or FileContent}", "beside the request's" },
-	{ "limits", "Limits", "over the request's" },
-	{ "checker",
-	  "exact|ignore_whitespace|unordered_lines or ToleranceChecker or ProgramChecker",
-	  "how the output is judged; a program says it by its exit code, as testlib's [exact]" },
-	{ "points", "integer 0..1000000", "what the test is worth" },
-	{ "group", "string", "the group that it belongs to" },
-	{ 0 },
-};
-
-static const struct schema_field group_request[] = {
-	{ "name", "string", NULL },
-	{ "needs", "[string]",
-	  "groups that must have passed; their tests stand before those of this one" },
-	{ "points", "integer 0..1000000", "of the whole group [those of its tests]" },
-	{ "scoring", "sum|all|min",
-	  "each test for itself, all tests or nothing, or as the worst test [all with points, else "
-	  "sum]" },
-	{ 0 },
-};
-
-static const struct schema_field tolerance_checker[] = {
-	{ "tolerance", "number", "by which numbers may differ, absolutely or as a part" },
-	{ 0 },
-};
-
-static const struct schema_field program_checker[] = {
-	{ "language", "string", "as of a request" },
-	{ "code", "string or Encoded", "its arguments: input.txt, output.txt, expected.txt" },
-	{ "files", "{string or FileContent}", "further files in its work directory" },
-	{ "limits", "Limits", NULL },
-	{ "compiler_args", "[string]", NULL },
-	{ 0 },
-};
-
-static const struct schema_field invoke_request[] = {
-	{ "class", "string", NULL },
-	{ "method", "string", NULL },
-	{ "params", "{any}", "arguments of the method by their names" },
-	{ 0 },
-};
-
-static const struct schema_field execute_request[] = {
-	{ "language", "string",
-	  "a name or alias of GET /v1/languages, or NAME@VERSION: python@3.11" },
-	{ "code", "string or Encoded", "the program" },
-	{ "args", "[string]", "arguments of the program" },
-	{ "stdin", "string or Encoded", "standard input" },
-	{ "env", "{string}", "environment variables" },
-	{ "files", "{string or FileContent}", "the content of each path below /sandbox" },
-	{ "limits", "Limits", NULL },
-	{ "network", "string",
-	  "none (loopback and nothing else), off (no sockets but AF_UNIX), or the destinations to "
-	  "reach, "
-	  "if "
-	  "the policy permits them: allow:HOST:PORT,… with *.DOMAIN and * (any public address), or "
-	  "allow (all that the policy permits)" },
-	{ "policy", "string", "a name of GET /v1/policies" },
-	{ "workspace", "string or WorkspaceRequest",
-	  "name of a persistent directory, shown at /workspace" },
-	{ "commit", "always|on_success|never",
-	  "when writes to the workspace are applied [always]" },
-	{ "read_only", "boolean", "only /tmp is writable" },
-	{ "writable_root", "boolean",
-	  "the program may write anywhere; its changes end with the run" },
-	{ "image", "string", "a root directory of the host, where the operator allows it" },
-	{ "mounts", "{string}",
-	  "directories of the host to show read-only, where the policy permits them: {\"/data\": "
-	  "\"/srv/data\"}" },
-	{ "tty", "boolean", "the program gets a terminal" },
-	{ "merge_stderr", "boolean",
-	  "both streams come as stdout, in the order of writing; stderr stays empty" },
-	{ "preload", "[string]", "modules to load before the program begins" },
-	{ "compiler_args", "[string]", "arguments of the compiler, after those of the language" },
-	{ "stages", "[StageRequest]", "programs that run in order in one sandbox until one fails" },
-	{ "tests", "[TestRequest]", "each has a fresh run and a verdict" },
-	{ "groups", "[GroupRequest]", "groups of tests, their needs and points" },
-	{ "stop_at", "first|group|never",
-	  "which tests are skipped when one failed: all behind it, those of its group, none "
-	  "[never]" },
-	{ "interactor", "ProgramChecker",
-	  "talks to the program over its standard input and output, and judges it" },
-	{ "history", "boolean",
-	  "false: nothing of the execution is stored; not of jobs, and without Idempotency-Key" },
-	{ "eval", "boolean",
-	  "value and outputs of the result: the value of the last expression, charts and tables" },
-	{ "invoke", "InvokeRequest", "a method to call: the answer is in value" },
-	{ "archive", "string", "tar, tar.gz or zip in base64, unpacked into /sandbox" },
-	{ "entry", "string",
-	  "the file of `files` to run; with code: the name under which the code is stored "
-	  "[main.<ext>]" },
-	{ "labels", "{string}", "labels to search for" },
-	{ "collect", "[string]", "patterns of files to keep [all files]" },
-	{ "priority", "integer -10..10", "a job with a higher priority waits less [0]" },
-	{ "callback_url", "string", "URL that gets the result by POST, if the operator allows it" },
-	{ 0 },
-};
-
-static const struct schema_field stage_request[] = {
-	{ "name", "string", "name of the entry in the result's stages [stage-N]" },
-	{ "code", "string",
-	  "code of the request's language, in /sandbox/main-N.<ext>; a shell command if the "
-	  "request names no language or bash" },
-	{ "argv", "[string]", "a command, in every language; give code or argv" },
-	{ "stdin", "string or Encoded", "standard input" },
-	{ "env", "{string}", "variables of this stage; they override those of the request" },
-	{ "limits", "Limits", "limits of this stage; they override those of the request" },
 	{ 0 },
 };
 
@@ -486,19 +351,6 @@ static const struct schema_field result_event[] = { EVENT("result"),
 
 static const struct schema shapes[] = {
 	{ "Problem", "An API error (RFC 9457).", problem, "type title status code detail" },
-	{ "ExecuteRequest", "A program to run.", execute_request, NULL },
-	{ "StageRequest", "One of several programs in one sandbox.", stage_request, NULL },
-	{ "TestRequest", "One test of a program.", test_request, NULL },
-	{ "GroupRequest", "Tests that stand together.", group_request, "name" },
-	{ "ToleranceChecker", "Numbers may differ a little.", tolerance_checker, "*" },
-	{ "ProgramChecker", "A program that judges, in a sandbox of its own.", program_checker,
-	  "language code" },
-	{ "InvokeRequest", "A method to call instead of a program to run.", invoke_request,
-	  "class method" },
-	{ "WorkspaceRequest", "A persistent directory, shown at /workspace.", workspace_request,
-	  "name" },
-	{ "Encoded", "Bytes in base64.", encoded, "*" },
-	{ "FileContent", "A file, as text or in base64.", file_content, NULL },
 	{ "Cause", "Reason for the end.", cause, "*" },
 	{ "Usage", "Values of the kernel's counters.", usage, "*" },
 	{ "Stage", "One step of a run.", stage, "*-stdout stderr" },
@@ -542,8 +394,9 @@ static const struct schema shapes[] = {
 	{ 0 },
 };
 
-static const struct schema *const tables[] = { shapes,	       history_shapes, host_shapes,
-					       session_shapes, compat_shapes,  NULL };
+static const struct schema *const tables[] = {
+	request_shapes, shapes, history_shapes, host_shapes, session_shapes, compat_shapes, NULL
+};
 
 static const struct schema_union unions[] = {
 	{ "Event", "One thing that happened in an execution; `result` is the last one.",
