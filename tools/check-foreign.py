@@ -24,7 +24,7 @@ OWN = {
     "src/atoll/commands/repl.c": "the session's output, live, and the screen of the line editor",
     "src/atoll/commands/cmd-history.c": "`history output` into a file or with --raw",
     "src/atoll/commands/cmd-history-show.c": "`history show --code` into a file",
-    "src/atoll/commands/cmd-session-files.c": "`session get`: the bytes of a file",
+    "src/atoll/commands/cmd-session.c": "`session get`: the bytes of a file",
     "src/atoll/commands/cmd-mcp.c": "messages of a protocol",
     "src/atoll/commands/cmd-pool.c": "a byte that says that the pool is ready",
     "src/atoll/commands/config-file.c": "a file of another program",

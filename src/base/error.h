@@ -5,7 +5,7 @@
  * The struct is plain data of fixed size: no heap, fits a socket record, copied by assignment.
  *
  * `code` names the kind of failure, in the same words for every interface. Each interface maps the codes in one table of its
- * own: web/http/problem.c to statuses, compat/execute to its documents, atoll/commands/say.c to exit codes. Callers decide by `code`, never by
+ * own: web/http/problem.c to statuses, compat/execute to its documents, atoll/commands/printer.c to exit codes. Callers decide by `code`, never by
  * `errnum`, which is the cause of an error in the words of the kernel. `text` is one sentence without a final newline.
  */
 #pragma once

@@ -11,9 +11,6 @@
 #include "atoll/commands/cmd.h"
 #include "atoll/commands/config-file.h"
 #include "atoll/commands/mcp-hosts.h"
-#include "atoll/commands/printer.h"
-#include "atoll/commands/say.h"
-#include "base/foreign.h"
 
 enum { INSTALL_LIST_MAX = 256 << 10 };
 
@@ -97,21 +94,25 @@ static int target_change(struct install_target *target, struct buf *out, struct 
 
 /* --- one client --- */
 
-static int show_change(const struct install_target *target, const struct buf *text,
-		       struct error *err)
+static int print_whole(const struct page *out, struct error *err)
 {
-	_cleanup_buf_ struct buf diff = { .max = CONFIG_TEXT_MAX },
-				 out = { .max = 6 * CONFIG_TEXT_MAX };
-	int r = config_file_diff(&target->file, (struct span){ text->data, text->len }, &diff);
+	int r = out->error
+			? out->error
+			: print_text(STDOUT_FILENO, (struct span){ out->text.data, out->text.len });
 
-	if (r == 0)
-		r = foreign_put(&out, diff.data, diff.len, FOREIGN_LINES);
-	if (r < 0)
-		return error_oom(err);
-	r = print_text(STDOUT_FILENO, (struct span){ out.data, out.len });
 	return r < 0 ? error_set(err, ERROR_INTERNAL, -r, "cannot write to standard output: %s",
 				 strerror(-r))
 		     : 0;
+}
+
+static int show_change(const struct install_target *target, const struct buf *text,
+		       struct error *err)
+{
+	_cleanup_page_ struct page diff = PAGE_EMPTY;
+
+	diff.error = config_file_diff(&target->file, (struct span){ text->data, text->len },
+				      &diff.text);
+	return print_whole(&diff, err);
 }
 
 static int write_change(const struct install_target *target, const struct buf *text,
@@ -192,98 +193,60 @@ static json_t *describe_client(const struct mcp_host *client, const char *self)
 			 snippet_text(client, client->http, "http://127.0.0.1:8700/mcp"));
 }
 
-static int put_list(const json_t *all, bool json, struct buf *out)
-{
-	_cleanup_free_ char *text = json ? json_dumps(all, JSON_COMPACT) : NULL;
-	json_t *one;
-	size_t i;
-	int r = 0;
-
-	if (json)
-		return text ? buf_printf(out, "{\"clients\": %s}\n", text) : -ENOMEM;
-	json_array_foreach(all, i, one)
-	{
-		if (r == 0)
-			r = buf_printf(out, "%-15s %-15s %s\n",
-				       json_string_value(json_object_get(one, "name")),
-				       json_string_value(json_object_get(one, "state")),
-				       json_string_value(json_object_get(one, "file")));
-	}
-	return r;
-}
-
 static int list_clients(const struct install_options *o, struct error *err)
 {
-	_cleanup_buf_ struct buf out = { .max = INSTALL_LIST_MAX };
+	_cleanup_page_ struct page out = PAGE_EMPTY;
+	_cleanup_free_ char *text = NULL;
 	char self[PATH_MAX] = "";
-	json_t *all = json_array();
-	int r = all ? own_path(self, err) : -ENOMEM;
+	json_t *all = json_array(), *one;
+	size_t i;
+	int r = all ? own_path(self, err) : error_oom(err);
 
-	for (size_t i = 0; r == 0 && i < mcp_hosts_n; i++)
-		r = json_array_append_new(all, describe_client(&mcp_hosts[i], self)) < 0 ? -ENOMEM
-											 : 0;
-	if (r == 0)
-		r = put_list(all, o->json, &out);
+	for (i = 0; r == 0 && i < mcp_hosts_n; i++)
+		if (json_array_append_new(all, describe_client(&mcp_hosts[i], self)) < 0)
+			r = error_oom(err);
+	if (r == 0 && o->json)
+		text = json_dumps(all, JSON_COMPACT);
+	if (o->json)
+		page_add(&out, "{\"clients\": %s}\n", text ?: "");
+	else
+		json_array_foreach(all, i, one)
+			page_add(&out, "%-15s %-15s %s\n", text_of(one, "name"),
+				 text_of(one, "state"), text_of(one, "file"));
 	json_decref(all);
-	if (r < 0)
-		return error_oom(err);
-	r = print_text(STDOUT_FILENO, (struct span){ out.data, out.len });
-	return r < 0 ? error_set(err, ERROR_INTERNAL, -r, "cannot write to standard output: %s",
-				 strerror(-r))
-		     : 0;
+	if (r == 0 && o->json && !text)
+		r = error_oom(err);
+	return r < 0 ? r : print_whole(&out, err);
 }
 
+#define TEXT(flag, argument, member, help)                                                         \
+	OPTION_TEXT(flag, 0, argument, struct install_options, member, help)
+#define SWITCH(flag, member, help) OPTION_SWITCH(flag, 0, struct install_options, member, help)
+
 static const struct option install_rows[] = {
-	{ .flag = "--client",
-	  .argument = "NAME",
-	  .help = "the client to add Atoll to",
-	  .apply = option_set_text,
-	  .offset = offsetof(struct install_options, client) },
-	{ .flag = "--list",
-	  .help = "list the clients, their files and whether Atoll is there",
-	  .apply = option_set_true,
-	  .offset = offsetof(struct install_options, list) },
-	{ .flag = "--json",
-	  .help = "with --list: print JSON, with the snippet of each client",
-	  .apply = option_set_true,
-	  .offset = offsetof(struct install_options, json) },
-	{ .flag = "--dry-run",
-	  .help = "print what would change, as a diff, and change nothing",
-	  .apply = option_set_true,
-	  .offset = offsetof(struct install_options, dry_run) },
-	{ .flag = "--file",
-	  .argument = "FILE",
-	  .help = "another file of that client, such as a project's .mcp.json",
-	  .apply = option_set_text,
-	  .offset = offsetof(struct install_options, file) },
-	{ .flag = "--url",
-	  .argument = "URL",
-	  .help = "let the client connect to a daemon's /mcp instead of starting `atoll mcp`",
-	  .apply = option_set_text,
-	  .offset = offsetof(struct install_options, url) },
-	{ .flag = "--replace",
-	  .help = "replace a server named 'atoll' that says something else",
-	  .apply = option_set_true,
-	  .offset = offsetof(struct install_options, replace) },
+	TEXT("--client", "NAME", client, "the client to add Atoll to"),
+	SWITCH("--list", list, "list the clients, their files and whether Atoll is there"),
+	SWITCH("--json", json, "with --list: print JSON, with the snippet of each client"),
+	SWITCH("--dry-run", dry_run, "print what would change, as a diff, and change nothing"),
+	TEXT("--file", "FILE", file, "another file of that client, such as a project's .mcp.json"),
+	TEXT("--url", "URL", url,
+	     "let the client connect to a daemon's /mcp instead of starting `atoll mcp`"),
+	SWITCH("--replace", replace, "replace a server named 'atoll' that says something else"),
 };
-static const struct option_list install_list = { .rows = install_rows,
-						 .n = ARRAY_SIZE(install_rows) };
+static const struct option_list install_list = { OPTION_ROWS(install_rows) };
 
-static int install_main(const struct command *self, int argc, char **argv)
+static int install_main(struct invocation *in)
 {
-	struct arguments args = { .argc = argc, .argv = argv };
-	struct install_options o = { 0 };
+	const struct install_options *o = in->data;
 	struct error err = { 0 };
-	int r = options_parse(self->options, &args, &o, &err);
+	int r;
 
-	if (r > 0)
-		return help_command(self);
-	if (r == 0 && !o.list && !o.client)
+	if (!o->list && !o->client)
 		r = error_set(
 			&err, ERROR_INPUT, EINVAL,
 			"--client NAME is missing; `atoll mcp install --list` lists the clients");
-	if (r == 0)
-		r = o.list ? list_clients(&o, &err) : install_entry(&o, &err);
+	else
+		r = o->list ? list_clients(o, &err) : install_entry(o, &err);
 	return r < 0 ? say_error(&err) : 0;
 }
 
@@ -295,5 +258,6 @@ const struct command cmd_mcp_install = {
 		   "layout stay. "
 		   "The file\nas it was is kept beside it.\n",
 	.options = &install_list,
+	.size = sizeof(struct install_options),
 	.main = install_main,
 };

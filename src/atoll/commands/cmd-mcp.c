@@ -14,15 +14,12 @@
  */
 #include <inttypes.h>
 #include <poll.h>
-#include <signal.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "atoll/commands/private-daemon.h"
 #include "atoll/commands/remote.h"
-#include "atoll/commands/say.h"
 #include "atoll/remote/websocket-client.h"
-#include "base/buf.h"
 #include "base/clock.h"
 #include "base/utf8.h"
 
@@ -36,7 +33,7 @@ enum {
 };
 
 struct mcp_options_of_command {
-	struct remote_options remote; /* first */
+	struct ask ask; /* first */
 	bool private;
 };
 
@@ -260,7 +257,7 @@ static int connect_bridge(struct bridge *b, const struct mcp_options_of_command 
 			  struct private_daemon *own, struct error *err)
 {
 	struct remote remote = { 0 };
-	int r = o->private ? -ENOENT : remote_find(o->remote.url, &remote, err);
+	int r = o->private ? -ENOENT : remote_find(o->ask.url, &remote, err);
 
 	if (r == 0)
 		r = shake_hands(b, &remote, err);
@@ -278,22 +275,13 @@ static int connect_bridge(struct bridge *b, const struct mcp_options_of_command 
 	return connect_private(b, own, err);
 }
 
-static int mcp_main(const struct command *self, int argc, char **argv)
+static int mcp_main(struct invocation *in)
 {
-	struct arguments args = { .argc = argc, .argv = argv };
-	struct mcp_options_of_command o = { 0 };
 	struct private_daemon own = { .life_fd = -EBADF, .ready_fd = -EBADF };
-	struct bridge b = { 0 };
+	struct bridge b = { .in.max = LINE_MAX_BYTES + STDIN_PIECE, .out.max = OUT_MAX_BYTES };
 	struct error err = { 0 };
-	int r = options_parse(self->options, &args, &o, &err);
+	int r = connect_bridge(&b, in->data, &own, &err);
 
-	if (r > 0)
-		return help_command(self);
-	(void)signal(SIGPIPE, SIG_IGN);
-	buf_init(&b.in, LINE_MAX_BYTES + STDIN_PIECE);
-	buf_init(&b.out, OUT_MAX_BYTES);
-	if (r == 0)
-		r = connect_bridge(&b, &o, &own, &err);
 	if (r == 0)
 		r = run_bridge(&b, &err);
 	if (r == 0 && b.asked > b.answered)
@@ -307,13 +295,11 @@ static int mcp_main(const struct command *self, int argc, char **argv)
 }
 
 static const struct option mcp_rows[] = {
-	REMOTE_URL,
-	{ .flag = "--no-daemon",
-	  .help = "start a private daemon, even if one runs",
-	  .apply = option_set_true,
-	  .offset = offsetof(struct mcp_options_of_command, private) },
+	ASK_URL_AT(0),
+	OPTION_SWITCH("--no-daemon", 0, struct mcp_options_of_command, private,
+		      "start a private daemon, even if one runs"),
 };
-static const struct option_list mcp_list = { .rows = mcp_rows, .n = ARRAY_SIZE(mcp_rows) };
+static const struct option_list mcp_list = { OPTION_ROWS(mcp_rows) };
 
 static const struct command *const mcp_commands[] = { &cmd_mcp_install, NULL };
 
@@ -326,6 +312,9 @@ const struct command cmd_mcp = {
 		   "does the work; without\none, a private daemon is started, and ends with this "
 		   "command. The daemon serves the same at /mcp over HTTP.\n",
 	.options = &mcp_list,
+	.size = sizeof(struct mcp_options_of_command),
 	.main = mcp_main,
+	.asks = true,
+	.finds = true,
 	.commands = mcp_commands,
 };

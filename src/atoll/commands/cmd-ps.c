@@ -1,21 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * `atoll ps`: executions that the daemon runs now, those that wait, sessions, and the pool of this user. Where a pool runs and no
- * daemon, the pool is the answer.
- */
+/* `atoll ps`, `cancel` and `cleanup`: what the daemon runs now, what waits, and ending it. */
 #include <string.h>
 
+#include "atoll/commands/cmd-history.h"
 #include "atoll/commands/cmd-session.h"
 #include "atoll/commands/own-pool.h"
-#include "atoll/commands/printer.h"
 #include "atoll/commands/remote.h"
-#include "atoll/commands/say.h"
-#include "atoll/remote/remote-text.h"
 
-enum { PS_BYTES_MAX = 32 << 20 };
-
-static const struct option rows[] = { REMOTE_JSON, REMOTE_URL };
-static const struct option_list ps_options = { .rows = rows, .n = ARRAY_SIZE(rows) };
+/* --- ps: where a pool runs and no daemon, the pool is the answer --- */
 
 /* Adds the executions in one state to the list. */
 static int gather(const struct remote *remote, const char *target, json_t *list, struct error *err)
@@ -30,109 +22,25 @@ static int gather(const struct remote *remote, const char *target, json_t *list,
 	return r;
 }
 
-/*
- * Asks for the current usage, which a list does not have. An execution that has ended meanwhile stays as
- * listed.
- */
+/* Asks for the current usage, which a list does not have. An execution that has ended meanwhile stays as listed. */
 static void add_usage(const struct remote *remote, json_t *list)
 {
 	json_t *execution, *now;
-	struct remote_target target;
 	struct error ignored = { 0 };
 	size_t i;
 
 	json_array_foreach(list, i, execution)
 	{
-		struct http_call call = { .method = HTTP_GET, .target = target.text };
+		const struct remote_question q = {
+			OBJECT_EXECUTION, text_of(execution, "id"), "", { .method = HTTP_GET }
+		};
 
-		if (remote_target(remote, text_of(execution, "id"), "", &target, &ignored) < 0 ||
-		    remote_json(remote, &call, &now, &ignored) < 0)
+		if (remote_ask(remote, &q, &now, &ignored) < 0)
 			continue;
 		if (json_is_object(json_object_get(now, "usage")))
 			(void)json_object_set(execution, "usage", json_object_get(now, "usage"));
 		json_decref(now);
 	}
-}
-
-static int add_process_row(struct table *t, const json_t *x)
-{
-	const json_t *usage = json_object_get(x, "usage");
-	_cleanup_buf_ struct buf labels = { 0 };
-	char age[32], cpu[32], memory[32];
-	const char *cells[] = { text_of(x, "id"),
-				text_of(x, "status"),
-				text_of(x, "language"),
-				age,
-				cpu,
-				memory,
-				text_of(x, "caller"),
-				NULL };
-	int r;
-
-	buf_init(&labels, PS_BYTES_MAX);
-	text_age(text_of(x, "created_at"), age, sizeof(age));
-	text_seconds(json_object_get(usage, "cpu_time"), cpu, sizeof(cpu));
-	text_bytes(json_object_get(usage, "memory_peak"), memory, sizeof(memory));
-	r = text_pairs(&labels, json_object_get(x, "labels"));
-	cells[ARRAY_SIZE(cells) - 1] = labels.data;
-	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(cells); i++)
-		r = table_add(t, cells[i]);
-	return r;
-}
-
-static int put_lists(const json_t *list, const json_t *sessions, struct buf *out)
-{
-	static const struct column columns[] = {
-		{ .title = "ID" },
-		{ .title = "STATUS", .status = true },
-		{ .title = "LANGUAGE" },
-		{ .title = "AGE", .right = true },
-		{ .title = "CPU", .right = true },
-		{ .title = "MEMORY", .right = true },
-		{ .title = "CALLER" },
-		{ .title = "LABELS" },
-	};
-	_cleanup_table_ struct table t = { 0 };
-	const json_t *execution;
-	size_t i;
-	int r = 0;
-
-	table_init(&t, columns, ARRAY_SIZE(columns));
-	json_array_foreach(list, i, execution)
-	{
-		if (r == 0)
-			r = add_process_row(&t, execution);
-	}
-	if (r == 0)
-		r = table_print(&t, out);
-	if (r == 0 && json_array_size(sessions) > 0) {
-		r = buf_puts(out, "\n");
-		if (r == 0)
-			r = session_table(sessions, out);
-	}
-	return r;
-}
-
-/* whole: what --json prints. */
-static int print_all(const json_t *whole)
-{
-	const json_t *pool = json_object_get(whole, "pool");
-	const json_t *list = json_object_get(whole, "executions");
-	_cleanup_buf_ struct buf out = { .max = PS_BYTES_MAX };
-	int r = 0;
-
-	if (list)
-		r = put_lists(list, json_object_get(whole, "sessions"), &out);
-	if (r == 0 && pool)
-		r = buf_printf(&out,
-			       "A pool (process %lld) listens on %s; to end it: atoll pool stop\n",
-			       (long long)json_integer_value(json_object_get(pool, "pid")),
-			       text_of(pool, "socket"));
-	if (r < 0) {
-		say("cannot print the list: %s", strerror(-r));
-		return EXIT_OURS;
-	}
-	return print_out(&out);
 }
 
 /* Adds the daemon's executions and sessions. */
@@ -158,42 +66,190 @@ static int ask_daemon(const struct remote *remote, json_t *whole, struct error *
 	return r;
 }
 
-static int ps_main(const struct command *self, int argc, char **argv)
+/* whole: what --json prints. */
+static void show_all(struct page *out, const json_t *whole)
 {
-	struct arguments args = { .argc = argc, .argv = argv };
-	struct remote_options o = { 0 };
-	struct error err = { 0 };
-	struct remote remote = { 0 };
-	json_t *whole, *pool;
-	int r, code;
+	static const struct column columns[] = {
+		{ "ID", "id", CELL_TEXT },
+		{ "STATUS", "status", CELL_STATUS },
+		{ "LANGUAGE", "language", CELL_TEXT },
+		{ "AGE", "created_at", CELL_AGE },
+		{ "CPU", "usage.cpu_time", CELL_SECONDS },
+		{ "MEMORY", "usage.memory_peak", CELL_BYTES },
+		{ "CALLER", "caller", CELL_TEXT },
+		{ "LABELS", "labels", CELL_PAIRS },
+	};
+	const json_t *list = json_object_get(whole, "executions");
+	const json_t *sessions = json_object_get(whole, "sessions");
 
-	if (remote_parse(self, &args, &o, &code) < 0)
-		return code;
-	whole = json_object();
-	pool = own_pool_describe();
-	r = remote_locate(o.url, &args, &remote, &err);
+	if (list)
+		page_table(out, columns, ARRAY_SIZE(columns), list);
+	if (list && json_array_size(sessions) > 0) {
+		page_add(out, "\n");
+		session_table(out, sessions);
+	}
+	if (json_object_get(whole, "pool"))
+		page_add(out, "A pool (process %lld) listens on %s; to end it: atoll pool stop\n",
+			 number_of(whole, "pool.pid"), text_of(whole, "pool.socket"));
+}
+
+static int ps_main(struct invocation *in)
+{
+	struct error err = { 0 };
+	json_t *whole = json_object(), *pool = own_pool_describe();
+	int r = remote_locate(in, &err);
+
 	if (r == 0)
-		r = ask_daemon(&remote, whole, &err);
-	if (pool && !remote.named && (r == -ENOENT || r == -ECONNREFUSED)) {
+		r = ask_daemon(&in->ask->remote, whole, &err);
+	if (pool && !in->ask->remote.named && (r == -ENOENT || r == -ECONNREFUSED)) {
 		/* Without a daemon nothing runs or waits in one. */
-		r = o.json ? json_object_set_new(whole, "executions", json_array()) |
-				     json_object_set_new(whole, "sessions", json_array())
-			   : 0;
+		r = in->ask->json ? json_object_set_new(whole, "executions", json_array()) |
+					    json_object_set_new(whole, "sessions", json_array())
+				  : 0;
 	}
 	if (pool)
 		(void)json_object_set_new(whole, "pool", pool);
-	if (r < 0)
-		code = say_error(&err);
-	else
-		code = o.json ? remote_print_json(whole) : print_all(whole);
+	if (r == 0)
+		return remote_show(in, whole);
 	json_decref(whole);
-	return code;
+	return say_error(&err);
 }
 
 const struct command cmd_ps = {
 	.name = "ps",
 	.usage = "[--json]",
 	.summary = "list running and queued executions of the daemon, its sessions, and the pool",
-	.options = &ps_options,
+	.options = &ask_options,
 	.main = ps_main,
+	.asks = true,
+	.finds = true,
+	.print = show_all,
+};
+
+/* --- cancel --- */
+
+/* The daemon checks the state, so there is no race. */
+int execution_delete(const struct remote *remote, const char *id, const char *only, json_t **ret,
+		     struct error *err)
+{
+	struct remote_target target;
+	const struct http_call call = { .method = HTTP_DELETE, .target = target.text };
+	int r = remote_target(remote, id, only, &target, err);
+
+	if (r == 0)
+		r = remote_json(remote, &call, ret, err);
+	if (r < 0 && err->code == ERROR_ENDED)
+		return error_set(err, ERROR_ENDED, EALREADY, "%s has ended already", target.id);
+	return r < 0 && err->code == ERROR_NOT_ENDED ? execution_not_ended(target.id, err) : r;
+}
+
+static int cancel_one(const struct remote *remote, const char *id, json_t **ret, struct error *err)
+{
+	return execution_delete(remote, id, "?only=cancel", ret, err);
+}
+
+static int cancel_main(struct invocation *in)
+{
+	return remote_each(in, cancel_one);
+}
+
+const struct command cmd_cancel = {
+	.name = "cancel",
+	.usage = "ID…",
+	.summary = "end running and queued executions",
+	.details = "Their output so far stays in the history, with the status `cancelled`.\n",
+	.options = &ask_options_ids,
+	.main = cancel_main,
+	.asks = true,
+	.ids = IDS_SOME,
+};
+
+/* --- cleanup: ends and removes everything that the caller has at the daemon --- */
+
+static const char *plural(long long n)
+{
+	return n == 1 ? "" : "s";
+}
+
+/* "end 1 execution and 2 sessions, and remove 4 executions with their outputs": what there is of it. */
+static void put_plan(struct page *out, const json_t *answer)
+{
+	const long long cancelled = number_of(answer, "cancelled"),
+			deleted = number_of(answer, "deleted"),
+			sessions = number_of(answer, "sessions");
+
+	if (cancelled > 0)
+		page_add(out, "end %lld execution%s", cancelled, plural(cancelled));
+	if (sessions > 0)
+		page_add(out, "%s%lld session%s", cancelled > 0 ? " and " : "end ", sessions,
+			 plural(sessions));
+	if (deleted > 0)
+		page_add(out, "%sremove %lld execution%s with %s",
+			 cancelled + sessions > 0 ? ", and " : "", deleted, plural(deleted),
+			 deleted == 1 ? "its outputs" : "their outputs");
+	if (cancelled + sessions + deleted == 0)
+		page_add(out, "do nothing");
+}
+
+static void show_would(struct page *out, const json_t *answer)
+{
+	page_add(out, "would ");
+	put_plan(out, answer);
+	page_add(out, "\n");
+}
+
+static void show_done(struct page *out, const json_t *answer)
+{
+	const long long sessions = number_of(answer, "sessions");
+
+	page_add(out, "%lld ended, %lld removed, %lld session%s ended\n",
+		 number_of(answer, "cancelled"), number_of(answer, "deleted"), sessions,
+		 plural(sessions));
+}
+
+static int cleanup_main(struct invocation *in)
+{
+	const struct remote_question plan = { .rest = "/v1/cleanup", .call.method = HTTP_GET },
+				     act = { .rest = "/v1/cleanup", .call.method = HTTP_POST };
+	const struct remote *remote = &in->ask->remote;
+	_cleanup_page_ struct page text = PAGE_EMPTY;
+	const bool dry_run = in->ask->dry_run;
+	struct error err = { 0 };
+	json_t *answer = NULL;
+	bool wanted = true;
+	int code;
+
+	if (!dry_run && !in->ask->yes && confirm_can_ask()) {
+		if (remote_ask(remote, &plan, &answer, &err) < 0)
+			return say_error(&err);
+		put_plan(&text, answer);
+		page_add(&text, "?");
+		if (number_of(answer, "deleted") + number_of(answer, "sessions") > 0)
+			wanted = confirm_ask(text.text.data ?: "");
+		json_decref(answer);
+		text.text.len = 0;
+	}
+	if (!wanted)
+		return EXIT_OURS;
+	if (remote_ask(remote, dry_run ? &plan : &act, &answer, &err) < 0)
+		return say_error(&err);
+	(dry_run ? show_would : show_done)(&text, answer);
+	code = in->ask->json ? remote_print_json(answer) : print_page(&text, "the answer");
+	json_decref(answer);
+	return code;
+}
+
+static const struct option cleanup_rows[] = { ASK_CONFIRM, ASK_ROWS };
+static const struct option_list cleanup_options = { OPTION_ROWS(cleanup_rows) };
+
+const struct command cmd_cleanup = {
+	.name = "cleanup",
+	.usage = "[OPTIONS]",
+	.summary = "end your own sessions, end and remove your own executions in the daemon",
+	.details =
+		"Results and outputs are removed too. On a terminal it asks first. `atoll history "
+		"rm ID` removes\nsingle executions.\n",
+	.options = &cleanup_options,
+	.main = cleanup_main,
+	.asks = true,
 };

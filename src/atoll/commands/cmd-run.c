@@ -15,8 +15,6 @@
 #include "atoll/commands/cmd-run.h"
 #include "atoll/commands/cmd.h"
 #include "atoll/commands/own-pool.h"
-#include "atoll/commands/printer.h"
-#include "atoll/commands/say.h"
 #include "base/clock.h"
 #include "base/fd.h"
 #include "run/executor.h"
@@ -349,11 +347,12 @@ static int find_daemon(int argc, char **argv, struct run_remote *ret, struct err
 	return run_remote_open(ret, word_of_url(argc, argv), err);
 }
 
-static int run_main(const struct command *self, int argc, char **argv)
+static int run_main(struct invocation *in)
 {
 	static const char *const as_json[] = { "--json" };
 	struct atoll_options how = { .size = sizeof(how) };
-	struct arguments args = { .argc = argc, .argv = argv };
+	const int argc = in->args.argc;
+	char **argv = in->args.argv;
 	struct run_options options = { 0 };
 	_cleanup_free_ char *problem = NULL;
 	struct run_remote daemon = { 0 };
@@ -373,10 +372,10 @@ static int run_main(const struct command *self, int argc, char **argv)
 	(void)signal(SIGPIPE, SIG_IGN);
 	options.overrides = json_object();
 	options.progress.wanted = isatty(STDERR_FILENO);
-	r = options_parse(self->options, &args, &options, &err);
+	r = options_parse(in->command->options, &in->args, &options, &err);
 	options.progress.wanted &= !options.quiet;
 	if (r > 0) {
-		code = help_command(self);
+		code = help_command(in->command);
 	} else if (r < 0) {
 		/* --json may come after the option that could not be parsed. */
 		options.json = has_word(argc, argv, as_json, ARRAY_SIZE(as_json));
@@ -388,7 +387,7 @@ static int run_main(const struct command *self, int argc, char **argv)
 				problem ? problem : "cannot start");
 		code = fail_run(&options, NULL, &err);
 	} else {
-		code = run_with(atoll, &daemon, &options, argv + args.rest);
+		code = run_with(atoll, &daemon, &options, argv + in->args.rest);
 	}
 	run_remote_close(&daemon);
 	json_decref(options.overrides);
@@ -416,4 +415,5 @@ const struct command cmd_run = {
 		"  atoll run sum.c --tests t.json   compile once, judge against each test\n",
 	.options = &run_option_list,
 	.main = run_main,
+	.parses = true,
 };

@@ -9,7 +9,6 @@
 
 #include "atoll/atoll.h"
 #include "atoll/commands/options.h"
-#include "atoll/commands/progress.h"
 #include "atoll/commands/remote.h"
 
 #include <jansson.h>

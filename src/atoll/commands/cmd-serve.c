@@ -11,9 +11,6 @@
 #include <unistd.h>
 
 #include "atoll/commands/cmd.h"
-#include "atoll/commands/printer.h"
-#include "atoll/commands/remote.h"
-#include "atoll/commands/say.h"
 #include "atoll/daemon/monitor.h"
 #include "atoll/daemon/settings.h"
 
@@ -78,82 +75,49 @@ static const struct option *setting_row(size_t number)
 }
 
 static const struct option rows[] = {
-	{ .flag = "--config",
-	  .argument = "FILE",
-	  .help = "settings, besides /etc/atoll/atoll.yaml and $XDG_CONFIG_HOME/atoll/atoll.yaml",
-	  .apply = option_set_text,
-	  .offset = offsetof(struct serve, config) },
-	{ .flag = "--set",
-	  .argument = "KEY=VALUE",
-	  .help = "any setting by its name in that file, such as queue.max=100 (repeatable)",
-	  .apply = set_any },
-	{ .flag = "--check",
-	  .help = "read settings, tokens and policies, print what would be served, and exit: 0 or "
-		  "1",
-	  .apply = option_set_true,
-	  .offset = offsetof(struct serve, check) },
-	{ .flag = "--until-eof",
-	  .help = "end when standard input ends: for a program that starts a daemon of its own",
-	  .apply = option_set_true,
-	  .offset = offsetof(struct serve, until_eof) },
+	OPTION_TEXT(
+		"--config", 0, "FILE", struct serve, config,
+		"settings, besides /etc/atoll/atoll.yaml and $XDG_CONFIG_HOME/atoll/atoll.yaml"),
+	{ "--set", 0, "KEY=VALUE",
+	  "any setting by its name in that file, such as queue.max=100 (repeatable)", set_any, 0 },
+	OPTION_SWITCH(
+		"--check", 0, struct serve, check,
+		"read settings, tokens and policies, print what would be served, and exit: 0 or 1"),
+	OPTION_SWITCH(
+		"--until-eof", 0, struct serve, until_eof,
+		"end when standard input ends: for a program that starts a daemon of its own"),
 };
 
-static const struct option_list serve_options = { .rows = rows,
-						  .n = ARRAY_SIZE(rows),
-						  .more = setting_row };
+static const struct option_list serve_options = { OPTION_ROWS(rows), .more = setting_row };
 
-static int64_t host_memory_bytes(void)
+static int serve_main(struct invocation *in)
 {
-	struct sysinfo info;
-
-	return sysinfo(&info) == 0 ? (int64_t)info.totalram * info.mem_unit : GiB;
-}
-
-static int check_settings(const struct config_source *source)
-{
-	_cleanup_buf_ struct buf out = { .max = REPORT_MAX };
+	const struct serve *serve = in->data;
+	struct config_source source = { .system_file = CONFIG_SYSTEM_FILE,
+					.named_file = serve->config,
+					.env = (const char *const *)environ,
+					.flags = serve->flags,
+					.n_flags = serve->n_flags,
+					.until_eof = serve->until_eof,
+					.root = geteuid() == 0,
+					.memory_bytes = GiB };
+	_cleanup_buf_ struct buf report = { .max = REPORT_MAX };
 	struct error err = { 0 };
-	int r = monitor_check(source, &out, &err);
-
-	if (r == 0)
-		return print_out(&out);
-	(void)say_error(&err);
-	return EXIT_FAILURE;
-}
-
-/* A container may be kept to a part of the host's. */
-static int32_t usable_cores(void)
-{
+	struct sysinfo info;
 	cpu_set_t cpus;
 
-	return sched_getaffinity(0, sizeof(cpus), &cpus) == 0
-		       ? CPU_COUNT(&cpus)
-		       : (int32_t)sysconf(_SC_NPROCESSORS_ONLN);
-}
-
-static int serve_main(const struct command *self, int argc, char **argv)
-{
-	struct arguments args = { .argc = argc, .argv = argv };
-	struct serve serve = { 0 };
-	struct config_source source = { .system_file = CONFIG_SYSTEM_FILE,
-					.env = (const char *const *)environ,
-					.flags = serve.flags,
-					.root = geteuid() == 0,
-					.cores = usable_cores(),
-					.memory_bytes = host_memory_bytes() };
-	struct error err = { 0 };
-	int r = options_parse(self->options, &args, &serve, &err);
-
-	if (r > 0)
-		return help_command(self);
-	source.named_file = serve.config;
-	source.until_eof = serve.until_eof;
-	source.n_flags = serve.n_flags;
-	if (r == 0 && serve.check)
-		return check_settings(&source);
-	if (r == 0)
-		r = monitor_serve(&source, &err);
-	return r < 0 ? say_error(&err) : 0;
+	/* A container may be kept to a part of the host's cores. */
+	source.cores = sched_getaffinity(0, sizeof(cpus), &cpus) == 0
+			       ? CPU_COUNT(&cpus)
+			       : (int32_t)sysconf(_SC_NPROCESSORS_ONLN);
+	if (sysinfo(&info) == 0)
+		source.memory_bytes = (int64_t)info.totalram * info.mem_unit;
+	if (!serve->check)
+		return monitor_serve(&source, &err) < 0 ? say_error(&err) : 0;
+	if (monitor_check(&source, &report, &err) == 0)
+		return print_out(&report);
+	(void)say_error(&err);
+	return EXIT_FAILURE;
 }
 
 const struct command cmd_serve = {
@@ -167,5 +131,6 @@ const struct command cmd_serve = {
 		"variables\n"
 		"and these flags; later ones win. doc/atoll.yaml.example explains every setting.\n",
 	.options = &serve_options,
+	.size = sizeof(struct serve),
 	.main = serve_main,
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `atoll session exec`: code in a session, printed as a REPL would. Output is passed on as it comes; the value of the last expression
- * follows on a line of its own. A signal cancels the execution and not the session.
+ * `atoll session exec`, `repl` and `attach`. exec runs code in a session, and prints it as a REPL would. Output is passed on as it comes; the value of the last expression
+ * follows on a line of its own. A signal cancels the execution and not the session. repl.c is the conversation of the others.
  */
 #include "atoll/commands/cmd-session.h"
 
@@ -11,17 +11,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "atoll/commands/printer.h"
-#include "atoll/commands/say.h"
-#include "atoll/remote/remote-text.h"
-#include "base/buf.h"
+#include "atoll/commands/repl.h"
 #include "base/fd.h"
 #include "spec/request.h"
 
-enum { SHOWN_MAX = 64 << 20 };
-
 struct exec_options {
 	struct session_options session; /* first */
+	const char *word;		/* the session, as typed */
 	const char *given;		/* CODE, FILE or - */
 };
 
@@ -29,24 +25,19 @@ struct exec_options {
 
 int session_show_output(const json_t *output)
 {
-	const json_t *data = json_object_get(output, "data"), *content;
+	const json_t *data = json_object_get(output, "data");
 	const char *plain = json_string_value(json_object_get(data, "text/plain")), *type;
-	_cleanup_buf_ struct buf out = { 0 };
-	int r = 0;
+	_cleanup_page_ struct page out = PAGE_EMPTY;
+	json_t *content;
 
-	buf_init(&out, SHOWN_MAX);
 	if (plain) {
-		r = buf_printf(&out, "%s\n", plain);
+		page_add(&out, "%s\n", plain);
 	} else {
 		json_object_foreach((json_t *)(uintptr_t)data, type, content)
-		{
-			if (r == 0)
-				r = buf_printf(&out, "%s%s", out.len > 0 ? ", " : "[", type);
-		}
-		if (r == 0 && out.len > 0)
-			r = buf_puts(&out, "]\n");
+			page_add(&out, "%s%s", out.text.len > 0 ? ", " : "[", type);
+		page_add(&out, "%s", out.text.len > 0 ? "]\n" : "");
 	}
-	return r < 0 ? r : print_text(STDOUT_FILENO, (struct span){ out.data, out.len });
+	return out.error ?: print_text(STDOUT_FILENO, (struct span){ out.text.data, out.text.len });
 }
 
 /* 0, or the exit code of a failure. */
@@ -56,24 +47,21 @@ int session_show_value(const json_t *result, const json_t *last)
 	const char *repr = json_string_value(json_object_get(result, "value_repr"));
 	const char *shown = json_string_value(
 		json_object_get(json_object_get(last, "data"), "text/plain"));
+	_cleanup_page_ struct page out = PAGE_EMPTY;
 	_cleanup_free_ char *text = NULL;
-	_cleanup_buf_ struct buf out = { 0 };
 
-	if (repr && shown && strcmp(repr, shown) == 0)
+	if ((repr && shown && strcmp(repr, shown) == 0) ||
+	    (!repr && (!value || json_is_null(value))))
 		return 0;
-	if (!repr && (!value || json_is_null(value)))
-		return 0;
-	if (!repr) {
+	if (!repr)
 		text = json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY);
-		if (text)
-			return print_json(text);
-	}
-	buf_init(&out, SHOWN_MAX);
-	if (!repr || buf_printf(&out, "%s\n", repr) < 0) {
-		say("out of memory");
-		return EXIT_OURS;
-	}
-	return print_out(&out);
+	if (text)
+		return print_json(text);
+	if (repr)
+		page_add(&out, "%s\n", repr);
+	else
+		out.error = -ENOMEM;
+	return print_page(&out, "the value");
 }
 
 /* --- the code --- */
@@ -103,15 +91,13 @@ static int read_given(const struct exec_options *o, struct buf *ret, struct erro
 /* *ret is for the caller to free. */
 static int make_body(const struct exec_options *o, char **ret, struct error *err)
 {
-	_cleanup_buf_ struct buf code = { 0 };
+	_cleanup_buf_ struct buf code = { .max = REQUEST_CODE_MAX };
 	json_t *body;
-	int r;
+	int r = read_given(o, &code, err);
 
-	buf_init(&code, REQUEST_CODE_MAX);
-	r = read_given(o, &code, err);
 	if (r < 0)
 		return r;
-	body = json_copy(o->session.run.overrides);
+	body = o->session.run.overrides ? json_copy(o->session.run.overrides) : json_object();
 	if (json_object_set_new(body, "code", json_stringn(code.data ? code.data : "", code.len)) <
 	    0)
 		r = error_set(err, ERROR_INPUT, EILSEQ, "the code is not UTF-8 text");
@@ -123,7 +109,6 @@ static int make_body(const struct exec_options *o, char **ret, struct error *err
 /* --- running it --- */
 
 struct session_run {
-	const struct remote *remote;
 	const struct exec_options *o;
 	struct run_stream stream;
 	json_t *last; /* rich output, or NULL */
@@ -149,18 +134,19 @@ static void pass_rich(void *data, json_t *output)
 /* Sends the code, and reads events, or with --json the result alone. */
 static int run_code(struct session_run *run, const char *body, json_t **ret, struct error *err)
 {
-	const char *word = run->o->session.word;
-	bool whole = run->o->session.run.json;
+	const struct remote *remote = &run->o->session.ask.remote;
+	const char *word = run->o->word;
+	bool whole = run->o->session.ask.json;
 	struct remote_follow f = {
-		.remote = run->remote, .output = pass_session_output, .rich = pass_rich, .data = run
+		.remote = remote, .output = pass_session_output, .rich = pass_rich, .data = run
 	};
 	_cleanup_http_client_ struct http_client *c = NULL;
-	struct session_target target;
-	int r = session_target(run->remote, word, "/execute?disconnect=cancel", &target, err);
+	struct remote_target target;
+	int r = session_target(remote, word, "/execute?disconnect=cancel", &target, err);
 
 	if (r == 0)
 		r = remote_call_until(
-			run->remote,
+			remote,
 			&(struct http_call){ .method = HTTP_POST,
 					     .target = target.text,
 					     .accept = whole ? NULL : "application/x-ndjson",
@@ -169,7 +155,7 @@ static int run_code(struct session_run *run, const char *body, json_t **ret, str
 	if (r < 0)
 		return err->code == ERROR_NOT_FOUND ? session_missing(word, err) : r;
 	if (whole)
-		return remote_tree(run->remote, c, ret, err);
+		return remote_tree(remote, c, ret, err);
 	f.client = c;
 	r = remote_follow(&f, err);
 	*ret = f.result;
@@ -183,7 +169,7 @@ static int finish_exec(const struct session_run *run, const json_t *result)
 	int r = 0;
 
 	remote_end(result, &ending);
-	if (o->session.run.json) {
+	if (o->session.ask.json) {
 		r = remote_print_json(result);
 		return r != 0 ? r : ending.exit_code;
 	}
@@ -197,9 +183,9 @@ static int finish_exec(const struct session_run *run, const json_t *result)
 	return r != 0 ? r : ending.exit_code;
 }
 
-static int exec_code(const struct remote *remote, const struct exec_options *o)
+static int exec_code(const struct exec_options *o)
 {
-	struct session_run run = { .remote = remote, .o = o };
+	struct session_run run = { .o = o };
 	_cleanup_free_ char *body = NULL;
 	_cleanup_close_ int cancel_fd = -EBADF;
 	struct error err = { 0 };
@@ -226,7 +212,7 @@ static int exec_code(const struct remote *remote, const struct exec_options *o)
 static int exec_word(void *data, const char *word, struct error *err)
 {
 	struct exec_options *o = data;
-	const char **place = !o->session.word ? &o->session.word : &o->given;
+	const char **place = !o->word ? &o->word : &o->given;
 
 	if (*place)
 		return error_set(err, ERROR_INPUT, EINVAL,
@@ -235,39 +221,29 @@ static int exec_word(void *data, const char *word, struct error *err)
 	return 0;
 }
 
-static int exec_main(const struct command *self, int argc, char **argv)
+static int exec_main(struct invocation *in)
 {
-	struct arguments args = { .argc = argc, .argv = argv };
-	struct exec_options o = { .session.run.overrides = json_object() };
-	struct remote remote;
-	int code;
+	struct exec_options *o = in->data;
+	int code = EXIT_OURS;
 
-	if (session_begin(self, &args, &o.session, &remote, &code) == 0) {
-		if (o.session.word) {
-			code = exec_code(&remote, &o);
-		} else {
-			say("`atoll %s` takes %s; see --help", self->name, self->usage);
-			code = EXIT_OURS;
-		}
-	}
-	json_decref(o.session.run.overrides);
+	if (o->word)
+		code = exec_code(o);
+	else
+		say("`atoll %s` takes %s; see --help", in->command->name, in->command->usage);
+	json_decref(o->session.run.overrides);
 	return code;
 }
 
-#define MEMBER(name) .offset = offsetof(struct exec_options, name)
-
 static const struct option exec_rows[] = {
-	{ "--code", 'c', "CODE", "run this text", option_set_text, MEMBER(session.run.code) },
-	{ "--json", 0, NULL, "print the result object instead of the output", option_set_true,
-	  MEMBER(session.run.json) },
-	{ "--quiet", 'q', NULL, "print no message about limits that were reached", option_set_true,
-	  MEMBER(session.run.quiet) },
-	{ "--url", 0, "URL", "the daemon's socket or http://ADDRESS:PORT [$ATOLL_URL]",
-	  option_set_text, MEMBER(session.url) },
+	OPTION_TEXT("--code", 'c', "CODE", struct exec_options, session.run.code, "run this text"),
+	OPTION_SWITCH("--json", 0, struct exec_options, session.ask.json,
+		      "print the result object instead of the output"),
+	OPTION_SWITCH("--quiet", 'q', struct exec_options, session.run.quiet,
+		      "print no message about limits that were reached"),
+	ASK_URL_AT(offsetof(struct exec_options, session.ask)),
 };
 static const struct option_list exec_list = {
-	.rows = exec_rows,
-	.n = ARRAY_SIZE(exec_rows),
+	OPTION_ROWS(exec_rows),
 	.limit = run_limit,
 	.turn_limits = true,
 	.word = exec_word,
@@ -283,5 +259,108 @@ const struct command cmd_session_exec = {
 		"uncaught exception, 124 after a\ntimeout. ^C stops the code and keeps the "
 		"session.\n",
 	.options = &exec_list,
+	.size = sizeof(struct exec_options),
 	.main = exec_main,
+	.asks = true,
+	.ask = offsetof(struct exec_options, session.ask),
+};
+
+/* --- repl and attach --- */
+
+struct repl_options {
+	struct session_options session; /* first */
+	const char *word; /* the session that lives; NULL: one is made, and ended on exit */
+};
+
+static int talk(const struct repl_options *o)
+{
+	const struct session_options *s = &o->session;
+	const struct remote_question q = { OBJECT_SESSION, o->word, "", { .method = HTTP_GET } };
+	_cleanup_buf_ struct buf nothing = { 0 };
+	struct error err = { 0 };
+	json_t *session = NULL;
+	struct remote_target target;
+	int code, r;
+
+	if (!o->word)
+		r = session_make(s, &session, &err);
+	else if (s->language || s->name || s->idle || s->no_fork ||
+		 json_object_size(s->run.overrides) > 0)
+		r = error_set(&err, ERROR_INPUT, EINVAL,
+			      "a session that lives has its language and limits already; leave out "
+			      "ID, or the other options");
+	else
+		r = remote_ask(&s->ask.remote, &q, &session, &err);
+	if (r < 0)
+		return say_error(&err);
+	code = repl_run(&s->ask.remote, session, !o->word);
+	if (!o->word &&
+	    session_target(&s->ask.remote, text_of(session, "id"), "", &target, &err) == 0)
+		(void)!remote_text(
+			&s->ask.remote,
+			&(struct http_call){ .method = HTTP_DELETE, .target = target.text },
+			&nothing, &err);
+	json_decref(session);
+	return code;
+}
+
+static int repl_word(void *data, const char *word, struct error *err)
+{
+	struct repl_options *o = data;
+
+	if (o->word)
+		return error_set(err, ERROR_INPUT, EINVAL,
+				 "unexpected '%.100s'; one session at a time", word);
+	o->word = word;
+	return 0;
+}
+
+static int repl_main(struct invocation *in)
+{
+	struct repl_options *o = in->data;
+	int code = EXIT_OURS;
+
+	if (o->word || in->command == &cmd_session_repl)
+		code = talk(o);
+	else
+		say("`atoll %s` takes an ID; `atoll session list` shows ids", in->command->name);
+	json_decref(o->session.run.overrides);
+	return code;
+}
+
+static const struct option_list repl_list = { .rows = session_rows,
+					      /* it prints no data, so no --json */
+					      .n = SESSION_ROWS - 1,
+					      .more = session_run_row,
+					      .limit = run_limit,
+					      .word = repl_word };
+static const struct option attach_rows[] = { ASK_URL_AT(
+	offsetof(struct repl_options, session.ask)) };
+static const struct option_list attach_list = { OPTION_ROWS(attach_rows), .word = repl_word };
+
+const struct command cmd_session_repl = {
+	.name = "session repl",
+	.usage = "[ID | OPTIONS]",
+	.summary = "type code into a session",
+	.details = "Without ID, a session is made, and ended on exit. ^C stops the running code, "
+		   "^D or "
+		   "exit leaves. A\nblock of Python ends with an empty line. Arrow keys edit the "
+		   "line and "
+		   "show earlier ones.\n",
+	.options = &repl_list,
+	.size = sizeof(struct repl_options),
+	.main = repl_main,
+	.asks = true,
+	.ask = offsetof(struct repl_options, session.ask),
+};
+
+const struct command cmd_session_attach = {
+	.name = "session attach",
+	.usage = "ID",
+	.summary = "type code into a session that lives, and leave it running",
+	.options = &attach_list,
+	.size = sizeof(struct repl_options),
+	.main = repl_main,
+	.asks = true,
+	.ask = offsetof(struct repl_options, session.ask),
 };

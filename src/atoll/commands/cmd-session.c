@@ -1,330 +1,255 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `atoll session`: its commands. Those that need no more than one request are in this file. */
+/* `atoll session`: its commands, but for those that run code in one (cmd-session-exec.c). */
 #include "atoll/commands/cmd-session.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
-#include "atoll/commands/printer.h"
-#include "atoll/commands/remote-ids.h"
-#include "atoll/commands/say.h"
-#include "atoll/remote/remote-text.h"
-#include "base/buf.h"
-#include "base/foreign.h"
+#include "base/fd.h"
 #include "base/parse.h"
 #include "base/uri.h"
 
-enum { LIST_BYTES_MAX = 32 << 20 };
+enum { FILE_BYTES_MAX = 32 << 20, PATH_TEXT_MAX = 3 * 4096 };
 
-/* --- naming one --- */
+/* --- new: with those flags of `atoll run` that are about the sandbox --- */
 
-int session_missing(const char *word, struct error *err)
+#define TEXT(flag, letter, argument, member, help)                                                 \
+	OPTION_TEXT(flag, letter, argument, struct session_options, member, help)
+
+const struct option session_rows[SESSION_ROWS] = {
+	TEXT("--language", 'l', "LANG", language, "python (the default), javascript, ruby or bash"),
+	TEXT("--name", 0, "NAME", name, "a name to call the session by"),
+	TEXT("--expire", 0, "TIME", idle, "end the session after this time without use [10m]"),
+	OPTION_SWITCH("--no-fork", 0, struct session_options, no_fork,
+		      "narrower Landlock rules; `session fork` cannot copy it"),
+	ASK_URL_AT(offsetof(struct session_options, ask)),
+	OPTION_SWITCH("--json", 0, struct session_options, ask.json, "print JSON"),
+};
+
+const struct option *session_run_row(size_t i)
 {
-	return error_set(err, ERROR_NOT_FOUND, ENOENT,
-			 "there is no session '%.64s'; `atoll session list` shows those there are",
-			 word);
+	static const char *const flags[] = { "--env",	  "--file",  "--network",  "--policy",
+					     "--preload", "--label", "--read-only" };
+
+	return i < ARRAY_SIZE(flags) ? run_option(flags[i]) : NULL;
 }
 
-/* Looks for a name, or the beginning of an id, among the sessions of the daemon, which come newest first. */
-static int find_session(const struct remote *remote, const char *word, char *ret, size_t size,
-			struct error *err)
+int session_make(const struct session_options *o, json_t **ret, struct error *err)
 {
-	const struct http_call call = { .method = HTTP_GET, .target = "/v1/sessions" };
-	bool newest = strcmp(word, "last") == 0, is_id = strncmp(word, "se_", 3) == 0;
-	json_t *page = NULL, *one;
-	const char *id = NULL;
-	size_t i;
-	int r = remote_json(remote, &call, &page, err);
+	json_t *body = o->run.overrides ? json_copy(o->run.overrides) : json_object();
+	struct http_call call = { .method = HTTP_POST, .target = "/v1/sessions" };
+	_cleanup_free_ char *text = NULL;
+	int64_t idle_ms = 0;
+	int r = 0;
 
-	if (r < 0)
-		return r;
-	if (is_id)
-		r = remote_pick(json_object_get(page, "sessions"), word, &id, err);
-	json_array_foreach(json_object_get(page, "sessions"), i, one)
-	{
-		if (!id && !is_id && (newest || strcmp(text_of(one, "name"), word) == 0))
-			id = text_of(one, "id");
+	if (o->idle && parse_time(o->idle, &idle_ms) < 0)
+		r = error_set(err, ERROR_INPUT, EINVAL,
+			      "--expire wants a time like 30s or 10m, not '%.40s'", o->idle);
+	if (r == 0 && o->idle)
+		r = run_put(body, "idle_timeout", json_real((double)idle_ms / MS_PER_SEC), err);
+	if (r == 0 &&
+	    (json_object_set_new(body, "language", json_string(o->language ?: "python")) < 0 ||
+	     (o->name && json_object_set_new(body, "name", json_string(o->name)) < 0)))
+		r = error_set(err, ERROR_INPUT, EILSEQ, "--language and --name want UTF-8 text");
+	if (r == 0 && o->no_fork)
+		r = run_put(body, "forkable", json_false(), err);
+	if (r == 0) {
+		text = json_dumps(body, JSON_COMPACT);
+		call.body = span_of(text ?: "");
+		r = text ? remote_json(&o->ask.remote, &call, ret, err) : error_oom(err);
 	}
-	if (id)
-		(void)snprintf(ret, size, "%s", id);
-	else if (r == 0 || r == -ENOENT)
-		r = session_missing(word, err);
-	json_decref(page);
+	json_decref(body);
 	return r;
 }
 
-int session_target(const struct remote *remote, const char *word, const char *rest,
-		   struct session_target *ret, struct error *err)
+static void show_id(struct page *out, const json_t *session)
 {
-	_cleanup_buf_ struct buf text = { 0 };
-	int r = 0;
-
-	buf_init(&text, sizeof(ret->text) - 1);
-	if (strncmp(word, "se_", 3) != 0 || !remote_is_whole_id(word))
-		r = find_session(remote, word, ret->id, sizeof(ret->id), err);
-	else if (strlen(word) >= sizeof(ret->id))
-		r = session_missing(word, err);
-	else
-		(void)snprintf(ret->id, sizeof(ret->id), "%s", word);
-	if (r < 0)
-		return r;
-	r = buf_puts(&text, "/v1/sessions/");
-	if (r == 0)
-		r = uri_encode(&text, span_of(ret->id));
-	if (r == 0)
-		r = buf_puts(&text, rest);
-	if (r < 0)
-		return error_set(err, ERROR_INPUT, -r, "'%.100s' is too long", rest);
-	(void)snprintf(ret->text, sizeof(ret->text), "%s", text.data);
-	return 0;
+	page_add_line(out, "%s", text_of(session, "id"));
+	page_add(out, "\n");
 }
 
-int session_json(const struct remote *remote, const struct session_call *call, json_t **ret,
-		 struct error *err)
+static int new_main(struct invocation *in)
 {
-	struct session_target target;
-	const struct http_call http = { .method = call->method,
-					.target = target.text,
-					.body = call->body };
-	int r = session_target(remote, call->word, call->rest, &target, err);
-
-	if (r == 0)
-		r = remote_json(remote, &http, ret, err);
-	return r < 0 && err->code == ERROR_NOT_FOUND ? session_missing(call->word, err) : r;
-}
-
-/* --- list --- */
-
-static int add_session_row(struct table *t, const json_t *s)
-{
-	_cleanup_buf_ struct buf labels = { 0 };
-	char age[32], executions[24];
-	const char *cells[] = { text_of(s, "id"),
-				text_of(s, "name"),
-				text_of(s, "state"),
-				text_of(s, "language"),
-				age,
-				executions,
-				NULL };
-	int r;
-
-	buf_init(&labels, LIST_BYTES_MAX);
-	text_age(text_of(s, "created_at"), age, sizeof(age));
-	(void)snprintf(executions, sizeof(executions), "%lld",
-		       (long long)json_integer_value(json_object_get(s, "executions")));
-	r = text_pairs(&labels, json_object_get(s, "labels"));
-	cells[ARRAY_SIZE(cells) - 1] = labels.data;
-	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(cells); i++)
-		r = table_add(t, cells[i]);
-	return r;
-}
-
-int session_table(const json_t *sessions, struct buf *out)
-{
-	static const struct column columns[] = {
-		{ .title = "SESSION" },
-		{ .title = "NAME" },
-		{ .title = "STATE" },
-		{ .title = "LANGUAGE" },
-		{ .title = "AGE", .right = true },
-		{ .title = "EXECUTIONS", .right = true },
-		{ .title = "LABELS" },
-	};
-	_cleanup_table_ struct table t = { 0 };
-	const json_t *session;
-	size_t i;
-	int r = 0;
-
-	table_init(&t, columns, ARRAY_SIZE(columns));
-	json_array_foreach(sessions, i, session)
-	{
-		if (r == 0)
-			r = add_session_row(&t, session);
-	}
-	return r < 0 ? r : table_print(&t, out);
-}
-
-static const struct option plain_rows[] = { REMOTE_JSON, REMOTE_URL };
-static const struct option_list plain_list = { .rows = plain_rows, .n = ARRAY_SIZE(plain_rows) };
-static const struct option_list id_list = { .rows = plain_rows,
-					    .n = ARRAY_SIZE(plain_rows),
-					    .word = remote_add_id };
-
-static int list_main(const struct command *self, int argc, char **argv)
-{
-	const struct http_call call = { .method = HTTP_GET, .target = "/v1/sessions" };
-	struct arguments args = { .argc = argc, .argv = argv };
-	_cleanup_buf_ struct buf out = { 0 };
-	struct remote_options options = { 0 };
+	struct session_options *o = in->data;
 	struct error err = { 0 };
-	struct remote remote;
-	json_t *page = NULL;
-	int code;
+	json_t *session = NULL;
+	int code = session_make(o, &session, &err) < 0 ? say_error(&err) : remote_show(in, session);
 
-	if (remote_begin(self, &args, &options, &remote, &code) < 0)
-		return code;
-	if (remote_json(&remote, &call, &page, &err) < 0)
-		return say_error(&err);
-	buf_init(&out, LIST_BYTES_MAX);
-	if (options.json)
-		code = remote_print_json(page);
-	else if (session_table(json_object_get(page, "sessions"), &out) < 0)
-		code = EXIT_OURS;
-	else
-		code = print_out(&out);
-	json_decref(page);
+	json_decref(o->run.overrides);
 	return code;
 }
 
-static const struct command cmd_session_list = {
+static const struct option_list new_list = {
+	OPTION_ROWS(session_rows),
+	.more = session_run_row,
+	.limit = run_limit,
+};
+
+static const struct command session_new = {
+	.name = "session new",
+	.usage = "[-l LANG] [--name NAME] [OPTIONS]",
+	.summary = "start a session and print its id",
+	.details = "Times and CPU time are limits of each execution in the session; memory, "
+		   "processes and disk are\nlimits of the whole session.\n",
+	.options = &new_list,
+	.size = sizeof(struct session_options),
+	.main = new_main,
+	.asks = true,
+	.ask = offsetof(struct session_options, ask),
+	.print = show_id,
+};
+
+/* --- commands that are one request --- */
+
+void session_table(struct page *out, const json_t *sessions)
+{
+	static const struct column columns[] = {
+		{ "SESSION", "id", CELL_TEXT },	    { "NAME", "name", CELL_TEXT },
+		{ "STATE", "state", CELL_TEXT },    { "LANGUAGE", "language", CELL_TEXT },
+		{ "AGE", "created_at", CELL_AGE },  { "EXECUTIONS", "executions", CELL_COUNT },
+		{ "LABELS", "labels", CELL_PAIRS },
+	};
+
+	page_table(out, columns, ARRAY_SIZE(columns), sessions);
+}
+
+static void show_sessions(struct page *out, const json_t *answer)
+{
+	session_table(out, json_object_get(answer, "sessions"));
+}
+
+static const struct command session_list = {
 	.name = "session list",
 	.usage = "[--json]",
 	.summary = "list live sessions",
-	.options = &plain_list,
-	.main = list_main,
+	.options = &ask_options,
+	.asks = true,
+	.path = "/v1/sessions",
+	.print = show_sessions,
 };
 
-/* --- show, interrupt, reset: one request, and its answer --- */
-
-/* A line `KEY  VALUE`; objects are JSON, and null is left out. */
-static int put_member(struct buf *out, const char *key, const json_t *value)
+/* A line `KEY  VALUE` for each member; objects are JSON, and null is left out. */
+static void show_members(struct page *out, const json_t *answer)
 {
-	_cleanup_free_ char *json = NULL;
-	const char *text = json_string_value(value);
-	int r;
-
-	if (json_is_null(value))
-		return 0;
-	if (!text) {
-		json = json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(6));
-		text = json;
-	}
-	if (!text)
-		return -ENOMEM;
-	r = buf_printf(out, "%-13s ", key);
-	if (r == 0)
-		r = foreign_put(out, text, strlen(text), FOREIGN_LINE);
-	return r < 0 ? r : buf_puts(out, "\n");
-}
-
-static int print_members(const json_t *answer)
-{
-	_cleanup_buf_ struct buf out = { 0 };
 	const char *key;
 	json_t *value;
-	int r = 0;
 
-	buf_init(&out, LIST_BYTES_MAX);
 	json_object_foreach((json_t *)(uintptr_t)answer, key, value)
 	{
-		if (r == 0)
-			r = put_member(&out, key, value);
+		_cleanup_free_ char *json = json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY |
+								      JSON_REAL_PRECISION(6));
+
+		if (json_is_null(value))
+			continue;
+		page_add(out, "%-13s ", key);
+		page_add_line(out, "%s", json_string_value(value) ?: json ?: "");
+		page_add(out, "\n");
 	}
-	if (r < 0) {
-		say("cannot print the session: %s", strerror(-r));
-		return EXIT_OURS;
-	}
-	return print_out(&out);
 }
 
-/* Asks once, for one session; NULL: the exit code says why. */
-static json_t *ask_once(const struct command *self, struct arguments *args,
-			const struct session_call *call, bool *ret_json, int *ret_code)
-{
-	struct session_call whole = *call;
-	struct remote_ids ids = { 0 };
-	struct error err = { 0 };
-	struct remote remote;
-	json_t *answer = NULL;
-
-	if (remote_begin(self, args, &ids, &remote, ret_code) < 0)
-		return NULL;
-	*ret_code = EXIT_OURS;
-	if (remote_need_ids(self, &ids, 1) < 0)
-		return NULL;
-	whole.word = ids.ids[0];
-	*ret_json = ids.remote.json;
-	if (session_json(&remote, &whole, &answer, &err) < 0)
-		*ret_code = say_error(&err);
-	return answer;
-}
-
-static int show_main(const struct command *self, int argc, char **argv)
-{
-	const struct session_call call = { .method = HTTP_GET, .rest = "" };
-	bool json = false;
-	int code;
-	json_t *answer = ask_once(self, &(struct arguments){ .argc = argc, .argv = argv }, &call,
-				  &json, &code);
-
-	if (answer)
-		code = json ? remote_print_json(answer) : print_members(answer);
-	json_decref(answer);
-	return code;
-}
-
-static const struct command cmd_session_show = {
+static const struct command session_show = {
 	.name = "session show",
 	.usage = "ID",
 	.summary = "print the state and limits of a session",
-	.options = &id_list,
-	.main = show_main,
+	.options = &ask_options_ids,
+	.asks = true,
+	.ids = IDS_ONE,
+	.of = OBJECT_SESSION,
+	.path = "",
+	.print = show_members,
 };
 
-static int interrupt_main(const struct command *self, int argc, char **argv)
+static void tell_interrupted(struct page *out _unused_, const json_t *answer)
 {
-	const struct session_call call = { .method = HTTP_POST, .rest = "/interrupt" };
-	bool json = false;
-	int code;
-	json_t *answer = ask_once(self, &(struct arguments){ .argc = argc, .argv = argv }, &call,
-				  &json, &code);
-
-	if (!answer)
-		return code;
-	code = json ? remote_print_json(answer) : 0;
-	if (!json && !json_is_true(json_object_get(answer, "interrupted")))
+	if (!is_true_of(answer, "interrupted"))
 		say("no code was running");
-	else if (!json && strcmp(text_of(answer, "state"), "lost") == 0)
+	else if (strcmp(text_of(answer, "state"), "lost") == 0)
 		say("the code did not stop, so the interpreter was ended; its variables are lost");
-	json_decref(answer);
-	return code;
 }
 
-static const struct command cmd_session_interrupt = {
+static const struct command session_interrupt = {
 	.name = "session interrupt",
 	.usage = "ID",
 	.summary = "stop the running code, and keep variables where the language can",
-	.options = &id_list,
-	.main = interrupt_main,
+	.options = &ask_options_ids,
+	.asks = true,
+	.ids = IDS_ONE,
+	.of = OBJECT_SESSION,
+	.method = HTTP_POST,
+	.path = "/interrupt",
+	.print = tell_interrupted,
 };
 
-static int reset_main(const struct command *self, int argc, char **argv)
-{
-	const struct session_call call = { .method = HTTP_POST, .rest = "/reset" };
-	bool json = false;
-	int code;
-	json_t *answer = ask_once(self, &(struct arguments){ .argc = argc, .argv = argv }, &call,
-				  &json, &code);
-
-	if (answer)
-		code = json ? remote_print_json(answer) : 0;
-	json_decref(answer);
-	return code;
-}
-
-static const struct command cmd_session_reset = {
+static const struct command session_reset = {
 	.name = "session reset",
 	.usage = "ID",
 	.summary = "start the interpreter anew, with the files of the beginning",
-	.options = &id_list,
-	.main = reset_main,
+	.options = &ask_options_ids,
+	.asks = true,
+	.ids = IDS_ONE,
+	.of = OBJECT_SESSION,
+	.method = HTTP_POST,
+	.path = "/reset",
 };
+
+static void show_logs(struct page *out, const json_t *logs)
+{
+	static const struct {
+		const char *key;
+		int fd;
+	} streams[] = { { "stdout", STDOUT_FILENO }, { "stderr", STDERR_FILENO } };
+
+	for (size_t i = 0; out->error == 0 && i < ARRAY_SIZE(streams); i++) {
+		const json_t *text = json_object_get(logs, streams[i].key);
+
+		out->error = print_text(streams[i].fd, (struct span){ json_string_value(text),
+								      json_string_length(text) });
+	}
+	if (is_true_of(logs, "truncated"))
+		say("the session has printed more than it keeps; the middle was left out");
+}
+
+static const struct command session_logs = {
+	.name = "session logs",
+	.usage = "ID",
+	.summary = "print everything that a session has printed",
+	.details = "Control characters are escaped; with --json they are JSON's escapes.\n",
+	.options = &ask_options_ids,
+	.asks = true,
+	.ids = IDS_ONE,
+	.of = OBJECT_SESSION,
+	.path = "/logs",
+	.print = show_logs,
+};
+
+static void show_files(struct page *out, const json_t *answer)
+{
+	static const struct column columns[] = {
+		{ "TYPE", "type", CELL_TEXT },
+		{ "SIZE", "size", CELL_BYTES },
+		{ "PATH", "path", CELL_TEXT },
+	};
+
+	page_table(out, columns, ARRAY_SIZE(columns), json_object_get(answer, "files"));
+}
+
+#define SESSION_FILES(word, is_hidden)                                                             \
+	{                                                                                          \
+		.name = "session " word, .usage = "ID",                                            \
+		.summary = "list files of a session's work directory",                             \
+		.options = &ask_options_ids, .hidden = (is_hidden), .asks = true, .ids = IDS_ONE,  \
+		.of = OBJECT_SESSION, .path = "/files", .print = show_files                        \
+	}
+static const struct command session_files = SESSION_FILES("files", false),
+			    session_ls = SESSION_FILES("ls", true);
 
 /* --- rm --- */
 
 static int end_one(const struct remote *remote, const char *id, json_t **ret, struct error *err)
 {
-	struct session_target target;
+	struct remote_target target;
 	const struct http_call call = { .method = HTTP_DELETE, .target = target.text };
 	_cleanup_buf_ struct buf nothing = { 0 };
 	int r = session_target(remote, id, "", &target, err);
@@ -337,129 +262,235 @@ static int end_one(const struct remote *remote, const char *id, json_t **ret, st
 	return *ret ? 0 : error_oom(err);
 }
 
-static int name_session(const struct remote *remote, const char *word, char ret[REMOTE_ID_BYTES],
-			struct error *err)
-{
-	struct session_target target;
-	int r = session_target(remote, word, "", &target, err);
-
-	if (r == 0)
-		(void)snprintf(ret, REMOTE_ID_BYTES, "%s", target.id);
-	return r;
-}
-
 static int look_at_one(const struct remote *remote, const char *id, json_t **ret, struct error *err)
 {
-	return session_json(remote, &(struct session_call){ .word = id, HTTP_GET, .rest = "" }, ret,
-			    err);
+	return remote_ask(
+		remote, &(struct remote_question){ OBJECT_SESSION, id, "", { .method = HTTP_GET } },
+		ret, err);
 }
 
-static const struct option rm_rows[] = { CONFIRM_ROWS(struct remote_ids, confirm), REMOTE_JSON,
-					 REMOTE_URL };
-static const struct option_list rm_list = { .rows = rm_rows,
-					    .n = ARRAY_SIZE(rm_rows),
-					    .word = remote_add_id };
-
-static int rm_main(const struct command *self, int argc, char **argv)
+static int rm_main(struct invocation *in)
 {
 	static const struct remote_removal how = { "sessions with their variables and files",
-						   name_session, look_at_one, end_one };
+						   session_target, look_at_one, end_one };
 
-	return remote_remove_each(self, &(struct arguments){ .argc = argc, .argv = argv }, &how);
+	return remote_remove_each(in, &how);
 }
 
-static const struct command cmd_session_rm = {
+static const struct command session_rm = {
 	.name = "session rm",
 	.usage = "ID…",
 	.summary = "end sessions; what ran in them stays in the history",
 	.details = "Of more than one it asks first on a terminal.\n",
-	.options = &rm_list,
+	.options = &ask_options_remove,
 	.main = rm_main,
+	.asks = true,
+	.ids = IDS_SOME,
 };
 
 /* --- fork --- */
 
 struct fork_options {
-	struct remote_ids ids; /* first */
+	struct ask ask; /* first */
 	const char *count;
 };
 
 static const struct option fork_rows[] = {
-	{ .flag = "--count",
-	  .letter = 'n',
-	  .argument = "N",
-	  .help = "make N copies [1]",
-	  .apply = option_set_text,
-	  .offset = offsetof(struct fork_options, count) },
-	REMOTE_JSON,
-	REMOTE_URL,
+	OPTION_TEXT("--count", 'n', "N", struct fork_options, count, "make N copies [1]"),
+	ASK_ROWS,
 };
-static const struct option_list fork_list = { .rows = fork_rows,
-					      .n = ARRAY_SIZE(fork_rows),
-					      .word = remote_add_id };
+static const struct option_list fork_list = { OPTION_ROWS(fork_rows), .words = "ids" };
 
-static int print_ids(const json_t *sessions)
+static void show_ids(struct page *out, const json_t *answer)
 {
-	_cleanup_buf_ struct buf out = { 0 };
 	const json_t *one;
 	size_t i;
 
-	buf_init(&out, LIST_BYTES_MAX);
-	json_array_foreach(sessions, i, one)
-	{
-		if (foreign_put(&out, text_of(one, "id"), strlen(text_of(one, "id")),
-				FOREIGN_LINE) < 0 ||
-		    buf_puts(&out, "\n") < 0)
-			return EXIT_OURS;
-	}
-	return print_out(&out);
+	json_array_foreach(json_object_get(answer, "sessions"), i, one) show_id(out, one);
 }
 
-static int fork_main(const struct command *self, int argc, char **argv)
+static int fork_main(struct invocation *in)
 {
-	struct arguments args = { .argc = argc, .argv = argv };
-	struct fork_options o = { 0 };
+	const struct fork_options *o = in->data;
+	struct remote_question q = {
+		OBJECT_SESSION, in->args.words[0], "/fork", { .method = HTTP_POST }
+	};
 	struct error err = { 0 };
-	struct remote remote;
 	json_t *answer = NULL;
 	int64_t count = 1;
 	char body[48];
-	int code;
 
-	if (remote_begin(self, &args, &o, &remote, &code) < 0)
-		return code;
-	if (remote_need_ids(self, &o.ids, 1) < 0)
-		return EXIT_OURS;
-	if (o.count && (parse_i64(o.count, &count) < 0 || count < 1)) {
-		say("-n wants a number of copies, not '%.40s'", o.count);
+	if (o->count && (parse_i64(o->count, &count) < 0 || count < 1)) {
+		say("-n wants a number of copies, not '%.40s'", o->count);
 		return EXIT_OURS;
 	}
 	(void)snprintf(body, sizeof(body), "{\"count\":%lld}", (long long)count);
-	if (session_json(&remote,
-			 &(struct session_call){ o.ids.ids[0], HTTP_POST, "/fork", span_of(body) },
-			 &answer, &err) < 0)
-		return say_error(&err);
-	code = o.ids.remote.json ? remote_print_json(answer)
-				 : print_ids(json_object_get(answer, "sessions"));
-	json_decref(answer);
-	return code;
+	q.call.body = span_of(body);
+	return remote_ask(&o->ask.remote, &q, &answer, &err) < 0 ? say_error(&err)
+								 : remote_show(in, answer);
 }
 
-static const struct command cmd_session_fork = {
+static const struct command session_fork = {
 	.name = "session fork",
 	.usage = "ID [-n N]",
 	.summary = "copy a live Python session with its variables and files",
 	.details = "Prints the ids of the copies. A session with threads\n"
 		   "or child processes cannot be copied.\n",
 	.options = &fork_list,
+	.size = sizeof(struct fork_options),
 	.main = fork_main,
+	.asks = true,
+	.ids = IDS_ONE,
+	.print = show_ids,
+};
+
+/* --- put and get: an id, a file, and perhaps the copy's name --- */
+
+/* The address of a file: "/files/" and the path, of which slashes stay. */
+static int file_target(const struct remote *remote, const char *word, const char *path,
+		       struct remote_target *ret, struct error *err)
+{
+	_cleanup_buf_ struct buf text = { .max = PATH_TEXT_MAX };
+	struct span rest = span_of(path), part;
+	int r = buf_puts(&text, "/files");
+
+	while (r == 0 && span_split(&rest, '/', &part)) {
+		r = buf_puts(&text, "/");
+		if (r == 0)
+			r = uri_encode(&text, part);
+	}
+	if (r < 0)
+		return error_set(err, ERROR_INPUT, ENAMETOOLONG, "'%.100s' is too long", path);
+	return session_target(remote, word, text.data, ret, err);
+}
+
+static int put_file(const struct remote *remote, const struct arguments *ids, struct error *err)
+{
+	const char *source = ids->words[1], *slash = strrchr(source, '/');
+	const char *dest = ids->n_words > 2 ? ids->words[2] : slash ? slash + 1 : source;
+	_cleanup_buf_ struct buf bytes = { 0 }, nothing = { 0 };
+	struct remote_target target;
+	int r;
+
+	if (ids->n_words < 3 && strcmp(source, "-") == 0)
+		return error_set(err, ERROR_INPUT, EINVAL,
+				 "standard input has no name; say DEST, the file's name in the "
+				 "session");
+	buf_init(&bytes, FILE_BYTES_MAX);
+	r = host_file_read(source, FILE_BYTES_MAX, &bytes, err);
+	if (r == 0)
+		r = file_target(remote, ids->words[0], dest, &target, err);
+	if (r == 0)
+		r = remote_text(
+			remote,
+			&(struct http_call){ .method = HTTP_PUT,
+					     .target = target.text,
+					     .content_type = "application/octet-stream",
+					     .body = { bytes.data ? bytes.data : "", bytes.len } },
+			&nothing, err);
+	return r < 0 && err->code == ERROR_NOT_FOUND ? session_missing(ids->words[0], err) : r;
+}
+
+static int open_copy(const char *path, struct error *err)
+{
+	int fd = strcmp(path, "-") == 0
+			 ? fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0)
+			 : open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, 0666);
+
+	return fd < 0 ? error_set(err, ERROR_INPUT, errno, "cannot write '%.200s': %s", path,
+				  strerror(errno))
+		      : fd;
+}
+
+static int get_file(const struct remote *remote, const struct arguments *ids, struct error *err)
+{
+	const char *path = ids->words[1], *slash = strrchr(path, '/');
+	const char *copy = ids->n_words > 2 ? ids->words[2] : slash ? slash + 1 : path;
+	_cleanup_http_client_ struct http_client *c = NULL;
+	_cleanup_close_ int fd = -EBADF;
+	struct remote_target target;
+	struct span piece;
+	int r = file_target(remote, ids->words[0], path, &target, err), written = 0;
+
+	if (r == 0)
+		r = remote_call(remote,
+				&(struct http_call){ .method = HTTP_GET,
+						     .target = target.text,
+						     .accept = "*/*" },
+				&c, err);
+	if (r < 0 && err->code == ERROR_NOT_FOUND)
+		return error_set(
+			err, ERROR_NOT_FOUND, ENOENT,
+			"there is no file '%.100s' in session '%.64s', or no such session; "
+			"`atoll session files ID` lists files",
+			path, ids->words[0]);
+	if (r == 0)
+		r = fd = open_copy(copy, err);
+	while (r >= 0 && written == 0 && (r = http_client_read(c, &piece, err)) > 0)
+		written = print_raw(fd, piece.data, piece.len);
+	if (written < 0)
+		return error_set(err, ERROR_STORAGE, -written, "cannot write '%.200s': %s", copy,
+				 strerror(-written));
+	return MIN(r, 0);
+}
+
+/* False, with a message: another number of words than these two commands take. */
+static bool has_file_words(const struct invocation *in)
+{
+	if (in->args.n_words == 2 || in->args.n_words == 3)
+		return true;
+	say("`atoll %s` takes %s; see --help", in->command->name, in->command->usage);
+	return false;
+}
+
+static int put_main(struct invocation *in)
+{
+	struct error err = { 0 };
+
+	if (!has_file_words(in))
+		return EXIT_OURS;
+	return put_file(&in->ask->remote, &in->args, &err) < 0 ? say_error(&err) : 0;
+}
+
+static int get_main(struct invocation *in)
+{
+	struct error err = { 0 };
+
+	if (!has_file_words(in))
+		return EXIT_OURS;
+	return get_file(&in->ask->remote, &in->args, &err) < 0 ? say_error(&err) : 0;
+}
+
+static const struct option copy_rows[] = { ASK_URL_AT(0) };
+static const struct option_list copy_list = { OPTION_ROWS(copy_rows), .words = "ids" };
+
+static const struct command session_put = {
+	.name = "session put",
+	.usage = "ID FILE [DEST]",
+	.summary = "copy a file into a session's work directory",
+	.details =
+		"FILE - is standard input. DEST is relative to the work directory [FILE's name].\n",
+	.options = &copy_list,
+	.main = put_main,
+	.asks = true,
+};
+
+static const struct command session_get = {
+	.name = "session get",
+	.usage = "ID PATH [FILE]",
+	.summary = "copy a file out of a session's work directory",
+	.details = "PATH is relative to the work directory. FILE - is standard output [PATH's last "
+		   "name].\n",
+	.options = &copy_list,
+	.main = get_main,
+	.asks = true,
 };
 
 static const struct command *const commands[] = {
-	&cmd_session_new,   &cmd_session_list,	 &cmd_session_show,  &cmd_session_exec,
-	&cmd_session_repl,  &cmd_session_attach, &cmd_session_fork,  &cmd_session_interrupt,
-	&cmd_session_reset, &cmd_session_logs,	 &cmd_session_files, &cmd_session_ls,
-	&cmd_session_put,   &cmd_session_get,	 &cmd_session_rm,    NULL,
+	&session_new,	   &session_list,	&session_show,	&cmd_session_exec,
+	&cmd_session_repl, &cmd_session_attach, &session_fork,	&session_interrupt,
+	&session_reset,	   &session_logs,	&session_files, &session_ls,
+	&session_put,	   &session_get,	&session_rm,	NULL,
 };
 
 const struct command cmd_session = {

@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `atoll`: finds the subcommand in the table and calls it. */
+/* `atoll`: finds the subcommand in the table, parses its options, and calls it. */
 #include <fcntl.h>
+#include <signal.h>
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "atoll/commands/cmd.h"
-#include "atoll/commands/printer.h"
-#include "atoll/commands/say.h"
+#include "atoll/commands/remote.h"
 #include "base/fd.h"
 #include "base/suggest.h"
-
-enum { HELP_MAX = 64 << 10 };
 
 const struct command *const all_commands[] = {
 	&cmd_run,     &cmd_serve,   &cmd_pool,	       &cmd_ps,	 &cmd_cancel,	  &cmd_session,
@@ -19,81 +18,65 @@ const struct command *const all_commands[] = {
 	&cmd_doctor,  &cmd_version, &cmd_dump_seccomp, &cmd_man, &cmd_completion, NULL,
 };
 
-static int print_help(int fd, const struct buf *text)
+/* A refusal on the terminal's error output; anything else that was asked for goes to standard output. */
+static int print_help(int fd, const struct page *text)
 {
-	int r = print_text(fd, (struct span){ text->data, text->len });
+	int r = text->error ? text->error
+			    : print_text(fd, (struct span){ text->text.data, text->text.len });
 
-	if (r < 0) {
+	if (r < 0)
 		say("cannot write to standard output: %s", strerror(-r));
-		return EXIT_OURS;
-	}
-	return 0;
+	return r < 0 ? EXIT_OURS : 0;
 }
 
-static int out_of_memory(void)
-{
-	say("out of memory");
-	return EXIT_OURS;
-}
-
-/* The last word of its name. */
-static const char *word_of(const struct command *command)
+const char *command_word(const struct command *command)
 {
 	const char *space = strrchr(command->name, ' ');
 
 	return space ? space + 1 : command->name;
 }
 
-static int list_commands(struct buf *text, const struct command *const *list)
+static void list_commands(struct page *text, const struct command *const *list)
 {
-	int r = buf_puts(text, "\nCommands:\n");
-
-	for (; r == 0 && *list; list++)
+	page_add(text, "\nCommands:\n");
+	for (; *list; list++)
 		if (!(*list)->hidden)
-			r = buf_printf(text, "  %-11s %s\n", word_of(*list), (*list)->summary);
-	return r;
+			page_add(text, "  %-11s %s\n", command_word(*list), (*list)->summary);
 }
 
 static int help_all(int fd)
 {
-	_cleanup_buf_ struct buf text = { 0 };
-	int r;
+	_cleanup_page_ struct page text = PAGE_EMPTY;
 
-	buf_init(&text, HELP_MAX);
-	r = buf_puts(&text, "atoll runs untrusted code in a sandbox and reports exactly what "
-			    "happened.\n\nUsage: atoll COMMAND [OPTIONS]\n");
-	if (r == 0)
-		r = list_commands(&text, all_commands);
-	if (r == 0)
-		r = buf_puts(&text, "  help        explain a command\n"
-				    "\n`atoll help COMMAND` lists its options.\n");
-	return r < 0 ? out_of_memory() : print_help(fd, &text);
+	page_add(&text, "atoll runs untrusted code in a sandbox and reports exactly what "
+			"happened.\n\nUsage: atoll COMMAND [OPTIONS]\n");
+	list_commands(&text, all_commands);
+	page_add(&text, "  help        explain a command\n"
+			"\n`atoll help COMMAND` lists its options.\n");
+	return print_help(fd, &text);
 }
 
 int help_command(const struct command *command)
 {
-	_cleanup_buf_ struct buf text = { 0 };
-	int r;
+	_cleanup_page_ struct page text = PAGE_EMPTY;
 
-	buf_init(&text, HELP_MAX);
-	r = buf_printf(&text, "Usage: atoll %s%s%s\n\n%s.\n", command->name,
-		       *command->usage ? " " : "", command->usage, command->summary);
-	if (r == 0 && command->details)
-		r = buf_printf(&text, "\n%s", command->details);
-	if (r == 0 && command->commands)
-		r = list_commands(&text, command->commands);
-	if (r == 0 && command->commands)
-		r = buf_printf(&text, "\n`atoll help %s COMMAND` lists its options.\n",
-			       command->name);
-	if (r == 0 && command->options)
-		r = options_print(command->options, &text);
-	return r < 0 ? out_of_memory() : print_help(STDOUT_FILENO, &text);
+	page_add(&text, "Usage: atoll %s%s%s\n\n%s.\n", command->name, *command->usage ? " " : "",
+		 command->usage, command->summary);
+	if (command->details)
+		page_add(&text, "\n%s", command->details);
+	if (command->commands) {
+		list_commands(&text, command->commands);
+		page_add(&text, "\n`atoll help %s COMMAND` lists its options.\n", command->name);
+	}
+	if (command->options)
+		options_print(command->options, &text);
+	return print_help(STDOUT_FILENO, &text);
 }
 
 static const struct command *find_command(const struct command *const *list, const char *word)
 {
 	for (; *list; list++)
-		if (strcmp(word_of(*list), word) == 0)
+		if (strcmp(command_word(*list), word) == 0)
 			return *list;
 	return NULL;
 }
@@ -106,7 +89,7 @@ static int unknown_command(const struct command *parent, const char *word)
 
 	for (const struct command *const *c = parent ? parent->commands : all_commands; *c; c++)
 		if (!(*c)->hidden)
-			suggest_offer(&s, word, word_of(*c));
+			suggest_offer(&s, word, command_word(*c));
 	if (!parent)
 		suggest_offer(&s, word, "help");
 	if (s.best)
@@ -139,6 +122,36 @@ static int help_main(int argc, char **argv)
 	return help_command(command);
 }
 
+/* Parses the options, finds the daemon if the command asks one, and calls the command. */
+static int invoke(const struct command *command, int argc, char **argv)
+{
+	size_t size = MAX(command->size, command->asks ? sizeof(struct ask) : 1);
+	_cleanup_free_ char *data = calloc(1, size);
+	struct invocation in = { .command = command,
+				 .args = { .argc = argc, .argv = argv },
+				 .data = data };
+	struct error err = { 0 };
+	int r;
+
+	if (command->parses)
+		return command->main(&in);
+	r = data ? options_parse(command->options, &in.args, data, &err) : error_oom(&err);
+	if (r > 0)
+		return help_command(command);
+	if (command->asks) {
+		/* A closed reader must be an error of write(). */
+		(void)signal(SIGPIPE, SIG_IGN);
+		in.ask = (struct ask *)(void *)(data + command->ask);
+		if (r == 0 && !command->finds)
+			r = remote_locate(&in, &err);
+	}
+	if (r < 0)
+		return say_error(&err);
+	if (!remote_has_ids(&in))
+		return EXIT_OURS;
+	return command->main ? command->main(&in) : remote_answer(&in);
+}
+
 /*
  * Calls the command that the words name, descending through commands that have subcommands. A command with subcommands and a main of
  * its own runs that when no subcommand is named.
@@ -148,7 +161,7 @@ static int run_command(const struct command *command, int argc, char **argv)
 	while (command->commands) {
 		const struct command *next;
 
-		if (command->main && (argc < 2 || argv[1][0] == '-'))
+		if (command->options && (argc < 2 || argv[1][0] == '-'))
 			break;
 		if (argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0))
 			return help_command(command);
@@ -164,37 +177,22 @@ static int run_command(const struct command *command, int argc, char **argv)
 		argc--;
 		argv++;
 	}
-	return command->main(command, argc, argv);
+	return invoke(command, argc, argv);
 }
 
-static int print_version(void)
+static int version_main(struct invocation *in _unused_)
 {
-	_cleanup_buf_ struct buf text = { 0 };
+	_cleanup_page_ struct page text = PAGE_EMPTY;
 
-	buf_init(&text, 64);
-	return buf_printf(&text, "atoll %s\n", ATOLL_VERSION) < 0
-		       ? out_of_memory()
-		       : print_help(STDOUT_FILENO, &text);
+	page_add(&text, "atoll %s\n", ATOLL_VERSION);
+	return print_help(STDOUT_FILENO, &text);
 }
-
-static int version_main(const struct command *self, int argc, char **argv)
-{
-	struct arguments args = { .argc = argc, .argv = argv };
-	struct error err = { 0 };
-	int r = options_parse(self->options, &args, NULL, &err);
-
-	if (r < 0)
-		return say_error(&err);
-	return r > 0 ? help_command(self) : print_version();
-}
-
-static const struct option_list version_options = { .n = 0 };
 
 const struct command cmd_version = {
 	.name = "version",
 	.usage = "",
 	.summary = "print the version",
-	.options = &version_options,
+	.options = &options_none,
 	.main = version_main,
 };
 
@@ -226,7 +224,7 @@ int main(int argc, char **argv)
 		return EXIT_OURS;
 	}
 	if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0)
-		return print_version();
+		return version_main(NULL);
 	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
 		return help_all(STDOUT_FILENO);
 	if (strcmp(argv[1], "help") == 0)

@@ -175,22 +175,17 @@ static int apply_flag(const struct option_list *list, struct arguments *args, in
 		      : list->limit(data, knob, flag.value, err);
 }
 
-/* No option is a number, and "-1" is a word of some commands. */
-static bool is_number(const char *text)
-{
-	int64_t number;
-
-	return parse_i64(text, &number) == 0;
-}
-
 int options_parse(const struct option_list *list, struct arguments *args, void *data,
 		  struct error *err)
 {
+	const bool takes_words = list->word || list->words;
+	int64_t number;
 	int r = 0;
 
 	args->rest = args->argc;
+	args->words = args->argv + 1;
 	for (int i = 1; r == 0 && i < args->argc; i++) {
-		const char *word = args->argv[i];
+		char *word = args->argv[i];
 
 		if (strcmp(word, "--") == 0) {
 			args->rest = i + 1;
@@ -198,84 +193,75 @@ int options_parse(const struct option_list *list, struct arguments *args, void *
 		}
 		if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)
 			return 1;
-		if (word[0] == '-' && word[1] != '\0' && !(list->word && is_number(word + 1)))
+		/* No option is a number, and "-1" is a word of some commands. */
+		if (word[0] == '-' && word[1] != '\0' &&
+		    !(takes_words && parse_i64(word + 1, &number) == 0))
 			r = apply_flag(list, args, &i, data, err);
 		else if (list->word)
 			r = list->word(data, word, err);
-		else
+		else if (!list->words)
 			r = error_set(err, ERROR_INPUT, EINVAL,
 				      "'%s' takes no argument, but got '%.100s'; see --help",
 				      args->argv[0], word);
+		else if (args->n_words == WORDS_COLLECTED_MAX)
+			r = error_set(err, ERROR_INPUT, E2BIG, "more than %d %s",
+				      WORDS_COLLECTED_MAX, list->words);
+		else
+			args->words[args->n_words++] = word;
 	}
 	return r;
-}
-
-static void describe_option(const struct option *option, struct option_text *ret)
-{
-	ret->letter = option->letter;
-	(void)snprintf(ret->left, sizeof(ret->left), "%s%s%s", option->flag,
-		       option->argument ? " " : "", option->argument ? option->argument : "");
-	(void)snprintf(ret->help, sizeof(ret->help), "%s", option->help);
-}
-
-static void describe_limit(const struct knob *knob, struct option_text *ret)
-{
-	static const char *const arguments[] = {
-		[KNOB_SIZE] = "SIZE", [KNOB_TIME] = "TIME", [KNOB_COUNT] = "N", [KNOB_CPUS] = "N"
-	};
-	char value[48];
-
-	ret->letter = knob->letter;
-	ret->is_limit = true;
-	(void)snprintf(ret->left, sizeof(ret->left), "%s %s", knob->flag, arguments[knob->kind]);
-	knob_format(knob, knob->preset, value, sizeof(value));
-	(void)snprintf(ret->help, sizeof(ret->help), "%s [%s]", knob->help, value);
 }
 
 bool options_describe(const struct option_list *list, size_t i, struct option_text *ret)
 {
+	static const char *const arguments[] = {
+		[KNOB_SIZE] = "SIZE", [KNOB_TIME] = "TIME", [KNOB_COUNT] = "N", [KNOB_CPUS] = "N"
+	};
 	const struct option *option;
 	const struct knob *knob;
+	char preset[48];
 	size_t n = 0;
 
 	*ret = (struct option_text){ 0 };
-	for (size_t at = 0; (option = row_at(list, at)); at++)
-		if (option->help && n++ == i) {
-			describe_option(option, ret);
-			return true;
-		}
+	for (size_t at = 0; (option = row_at(list, at)); at++) {
+		if (!option->help || n++ != i)
+			continue;
+		ret->letter = option->letter;
+		(void)snprintf(ret->left, sizeof(ret->left), "%s%s%s", option->flag,
+			       option->argument ? " " : "", option->argument ?: "");
+		(void)snprintf(ret->help, sizeof(ret->help), "%s", option->help);
+		return true;
+	}
 	knob = limit_at(list, i - n);
-	if (knob)
-		describe_limit(knob, ret);
-	return knob;
+	if (!knob)
+		return false;
+	ret->letter = knob->letter;
+	ret->is_limit = true;
+	(void)snprintf(ret->left, sizeof(ret->left), "%s %s", knob->flag, arguments[knob->kind]);
+	knob_format(knob, knob->preset, preset, sizeof(preset));
+	(void)snprintf(ret->help, sizeof(ret->help), "%s [%s]", knob->help, preset);
+	return true;
 }
 
-enum { HELP_COLUMN = 26 };
-
-static int print_row(struct buf *out, const struct option_text *row)
+void options_print(const struct option_list *list, struct page *out)
 {
-	char column[80], short_form[5] = "    ";
-
-	if (row->letter)
-		(void)snprintf(short_form, sizeof(short_form), "-%c, ", row->letter);
-	(void)snprintf(column, sizeof(column), "  %s%s", short_form, row->left);
-	if (strlen(column) > HELP_COLUMN)
-		return buf_printf(out, "%s\n%*s%s\n", column, HELP_COLUMN + 2, "", row->help);
-	return buf_printf(out, "%-*s  %s\n", HELP_COLUMN, column, row->help);
-}
-
-int options_print(const struct option_list *list, struct buf *out)
-{
-	int r = list->n > 0 ? buf_puts(out, "\nOptions:\n") : 0;
+	enum { HELP_COLUMN = 26 };
 	struct option_text row;
 	bool limits = false;
 
-	for (size_t i = 0; r == 0 && options_describe(list, i, &row); i++) {
+	page_add(out, "%s", list->n > 0 ? "\nOptions:\n" : "");
+	for (size_t i = 0; options_describe(list, i, &row); i++) {
+		const char letter[] = { '-', row.letter, ',', ' ', '\0' };
+		char column[80];
+
 		if (row.is_limit && !limits)
-			r = buf_puts(out, "\n" OPTIONS_LIMITS ":\n");
+			page_add(out, "\n" OPTIONS_LIMITS ":\n");
 		limits = row.is_limit;
-		if (r == 0)
-			r = print_row(out, &row);
+		(void)snprintf(column, sizeof(column), "  %s%s", row.letter ? letter : "    ",
+			       row.left);
+		if (strlen(column) > HELP_COLUMN)
+			page_add(out, "%s\n%*s%s\n", column, HELP_COLUMN + 2, "", row.help);
+		else
+			page_add(out, "%-*s  %s\n", HELP_COLUMN, column, row.help);
 	}
-	return r;
 }

@@ -6,7 +6,7 @@
  */
 #pragma once
 
-#include "base/buf.h"
+#include "atoll/remote/remote-text.h"
 #include "base/error.h"
 #include "spec/knob.h"
 
@@ -32,6 +32,8 @@ struct option_list {
 	bool turn_limits; /* of the limits, only those of an execution in a session */
 	/* A word that is no option; NULL: the command takes none. */
 	int (*word)(void *data, const char *word, struct error *err);
+	const char
+		*words; /* without that function: words are collected, which are called so: "ids" */
 	bool has_program; /* words after -- are for the program */
 };
 
@@ -39,10 +41,26 @@ struct option_list {
 int option_set_true(void *data, const struct option *self, const char *value, struct error *err);
 int option_set_text(void *data, const struct option *self, const char *value, struct error *err);
 
+/* Rows of these two kinds, for a member of a command's own struct. */
+#define OPTION_SWITCH(flag, letter, type, member, help)                                            \
+	{                                                                                          \
+		flag, letter, NULL, help, option_set_true, offsetof(type, member)                  \
+	}
+#define OPTION_TEXT(flag, letter, argument, type, member, help)                                    \
+	{                                                                                          \
+		flag, letter, argument, help, option_set_text, offsetof(type, member)              \
+	}
+/* The rows of an option_list. */
+#define OPTION_ROWS(table) .rows = (table), .n = ARRAY_SIZE(table)
+
+enum { WORDS_COLLECTED_MAX = 1000 };
 struct arguments {
 	int argc;
 	char **argv; /* argv[0] is the command's name */
 	int rest;    /* first word after "--"; argc when there is none */
+	/* The words that were collected; they lie in argv, in front of words that are parsed already. */
+	char **words;
+	size_t n_words;
 };
 
 /* 0; 1: --help was given (nothing after it was applied); negative with a message. */
@@ -59,4 +77,4 @@ struct option_text {
 /* The i-th option; false: there are no more. */
 bool options_describe(const struct option_list *list, size_t i, struct option_text *ret);
 /* The two-column list of options for the help. */
-int options_print(const struct option_list *list, struct buf *out) _must_check_;
+void options_print(const struct option_list *list, struct page *out);

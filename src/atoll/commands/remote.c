@@ -3,17 +3,13 @@
 #include "atoll/commands/remote.h"
 
 #include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "atoll/commands/printer.h"
-#include "atoll/commands/say.h"
 #include "base/buf.h"
 #include "base/fd.h"
 #include "base/parse.h"
-#include "base/uri.h"
 #include "spec/result.h"
 
 enum {
@@ -209,14 +205,9 @@ int remote_refusal(struct http_client *c, struct error *err)
 	return r;
 }
 
-struct call_patience {
-	int timeout_ms; /* of silence; -1: none */
-	int cancel_fd;	/* as http_client's */
-};
-
-static int call_patiently(const struct remote *remote, const struct http_call *call,
-			  struct call_patience patience, struct http_client **ret,
-			  struct error *err)
+/* timeout_ms: of silence; -1: none. */
+static int call_patiently(const struct remote *remote, const struct http_call *call, int timeout_ms,
+			  int cancel_fd, struct http_client **ret, struct error *err)
 {
 	_cleanup_http_client_ struct http_client *c = NULL;
 	struct http_call whole = *call;
@@ -224,8 +215,8 @@ static int call_patiently(const struct remote *remote, const struct http_call *c
 
 	if (r < 0)
 		return remote_absent(remote, -r, err);
-	c->timeout_ms = patience.timeout_ms;
-	c->cancel_fd = patience.cancel_fd;
+	c->timeout_ms = timeout_ms;
+	c->cancel_fd = cancel_fd;
 	whole.token = remote->token[0] ? remote->token : NULL;
 	r = http_client_send(c, &whole, err);
 	if (r == 0)
@@ -240,13 +231,13 @@ static int call_patiently(const struct remote *remote, const struct http_call *c
 int remote_call(const struct remote *remote, const struct http_call *call, struct http_client **ret,
 		struct error *err)
 {
-	return call_patiently(remote, call, (struct call_patience){ ANSWER_MS, -EBADF }, ret, err);
+	return call_patiently(remote, call, ANSWER_MS, -EBADF, ret, err);
 }
 
 int remote_call_until(const struct remote *remote, const struct http_call *call, int cancel_fd,
 		      struct http_client **ret, struct error *err)
 {
-	return call_patiently(remote, call, (struct call_patience){ -1, cancel_fd }, ret, err);
+	return call_patiently(remote, call, -1, cancel_fd, ret, err);
 }
 
 int remote_text(const struct remote *remote, const struct http_call *call, struct buf *ret,
@@ -301,56 +292,4 @@ int remote_print_json(const json_t *tree)
 		return EXIT_OURS;
 	}
 	return print_json(json);
-}
-
-int remote_locate(const char *url, const struct arguments *args, struct remote *ret,
-		  struct error *err)
-{
-	int r;
-
-	if (args->rest < args->argc)
-		return error_set(err, ERROR_INPUT, EINVAL, "'%s' takes nothing after --",
-				 args->argv[0]);
-	r = remote_find(url, ret, err);
-	if (r < 0 && err->code == ERROR_NONE)
-		r = error_set(err, ERROR_INPUT, ENOENT,
-			      "'%s' asks a daemon, and no address of one is given (`off` means "
-			      "none); name it with --url or ATOLL_URL",
-			      args->argv[0]);
-	return r;
-}
-
-int remote_parse(const struct command *self, struct arguments *args, void *options, int *ret_code)
-{
-	struct error err = { 0 };
-	int r = options_parse(self->options, args, options, &err);
-
-	/* A closed reader must be an error of write(). */
-	(void)signal(SIGPIPE, SIG_IGN);
-	if (r > 0) {
-		*ret_code = help_command(self);
-		return -ECANCELED;
-	}
-	if (r < 0)
-		*ret_code = say_error(&err);
-	return r;
-}
-
-int remote_reach(const char *url, const struct arguments *args, struct remote *ret, int *ret_code)
-{
-	struct error err = { 0 };
-	int r = remote_locate(url, args, ret, &err);
-
-	if (r < 0)
-		*ret_code = say_error(&err);
-	return r;
-}
-
-int remote_begin(const struct command *self, struct arguments *args, void *options,
-		 struct remote *ret, int *ret_code)
-{
-	const struct remote_options *o = options;
-	int r = remote_parse(self, args, options, ret_code);
-
-	return r == 0 ? remote_reach(o->url, args, ret, ret_code) : r;
 }

@@ -6,32 +6,6 @@
 #pragma once
 
 #include "atoll/commands/cmd.h"
-#include "atoll/remote/http-client.h"
-
-#include <jansson.h>
-
-struct remote {
-	struct http_address address;
-	bool named;	 /* by the user: when it does not answer, nothing takes its place */
-	char token[520]; /* "": none */
-};
-
-/* Every command's own struct begins with this. */
-struct remote_options {
-	const char *url;
-	bool json;
-};
-#define REMOTE_URL                                                                                 \
-	{                                                                                          \
-		.flag = "--url", .argument = "URL",                                                \
-		.help = "the daemon's socket or http://ADDRESS:PORT [$ATOLL_URL]",                 \
-		.apply = option_set_text, .offset = offsetof(struct remote_options, url)           \
-	}
-#define REMOTE_JSON                                                                                \
-	{                                                                                          \
-		.flag = "--json", .help = "print JSON", .apply = option_set_true,                  \
-		.offset = offsetof(struct remote_options, json)                                    \
-	}
 
 /*
  * Finds the daemon's address; connects to nothing. url NULL: as above. -ENOENT without a message: no address,
@@ -60,37 +34,62 @@ int remote_body(struct http_client *c, struct buf *ret, struct error *err) _must
 /* The error of an answer other than 2xx; reads its body. Always negative. */
 int remote_refusal(struct http_client *c, struct error *err) _must_check_;
 
-/* --- remote-target.c: ids as they are typed ------------------------------------------------------------------------- */
-
-/* Whether the word can be a whole id, rather than the beginning of one. */
-bool remote_is_whole_id(const char *word);
-/* The one of a list of {"id"} that begins so, borrowed. -ENOENT without a message: none; -EEXIST: several, which the message names. */
-int remote_pick(const json_t *list, const char *beginning, const char **ret,
-		struct error *err) _must_check_;
-/*
- * "/v1/executions/ID" and what follows, for an id as typed: whole, or a beginning that only one execution has, or "-2" for the last but
- * one; "last" is the newest execution.
- */
-struct remote_target {
-	char id[64];
-	char text[512];
-};
-int remote_target(const struct remote *remote, const char *id, const char *rest,
-		  struct remote_target *ret, struct error *err) _must_check_;
-
-/* --- remote.c ------------------------------------------------------------------------------------------------------- */
-
-/* The daemon's address, for a command without words after --. */
-int remote_locate(const char *url, const struct arguments *args, struct remote *ret,
-		  struct error *err) _must_check_;
 /* Compact, with seconds as people write them, but every digit in a program's own value. NULL: no memory. */
 char *remote_dump(const json_t *tree);
 int remote_print_json(const json_t *tree);
-/* The usual start of a command, whole or in its two halves. 0: go on; otherwise *ret_code is the exit code. */
-int remote_parse(const struct command *self, struct arguments *args, void *options, int *ret_code);
-int remote_reach(const char *url, const struct arguments *args, struct remote *ret, int *ret_code);
-int remote_begin(const struct command *self, struct arguments *args, void *options,
-		 struct remote *ret, int *ret_code);
+
+/* --- remote-target.c: what a command asks about ---------------------------------------------------------------------- */
+
+/* Finds the daemon of a command that asks one; words after -- are refused. */
+int remote_locate(struct invocation *in, struct error *err) _must_check_;
+/* False, with a message: another number of ids than the command takes. */
+bool remote_has_ids(const struct invocation *in);
+
+/* Whether the word can be a whole id, rather than the beginning of one. */
+bool remote_is_whole_id(const char *word);
+/* The path of an object of the daemon and what follows, which is encoded already. */
+struct remote_target {
+	char id[64];
+	char text[4096];
+};
+/* "/v1/executions/ID" of an id as typed: whole, or a beginning that only one execution has, or "-2" for the last but one, or "last". */
+int remote_target(const struct remote *remote, const char *id, const char *rest,
+		  struct remote_target *ret, struct error *err) _must_check_;
+/* "/v1/sessions/ID" of an id, its beginning, a name, or "last". */
+int session_target(const struct remote *remote, const char *word, const char *rest,
+		   struct remote_target *ret, struct error *err) _must_check_;
+/* The words about a session that there is not. Always negative. */
+int session_missing(const char *word, struct error *err);
+
+/* A request about an object, whose target and call.target it fills; a daemon that does not know a session has its own words. */
+struct remote_question {
+	enum command_object of;
+	const char *word, *rest;
+	struct http_call call;
+};
+int remote_ask(const struct remote *remote, const struct remote_question *q, json_t **ret,
+	       struct error *err) _must_check_;
+/* Prints an answer as the command shows it, and frees it; an exit code. */
+int remote_show(const struct invocation *in, json_t *answer);
+/* The main of a command that is one request. */
+int remote_answer(struct invocation *in);
+
+/* What a command does with one id; *ret: the daemon's answer. */
+typedef int (*remote_one_fn)(const struct remote *remote, const char *id, json_t **ret,
+			     struct error *err);
+/* Does it for each id, reports failures and goes on; with --json prints the answers as they come. Returns an exit code. */
+int remote_each(struct invocation *in, remote_one_fn one);
+/*
+ * The same for a command with ASK_CONFIRM. All words become whole ids before anything is removed: then "-2" is another one. With
+ * --dry-run, look instead of remove; it prints a line, or with --json its answer.
+ */
+struct remote_removal {
+	const char *things; /* "executions with their outputs" */
+	int (*target)(const struct remote *remote, const char *word, const char *rest,
+		      struct remote_target *ret, struct error *err);
+	remote_one_fn look, remove;
+};
+int remote_remove_each(struct invocation *in, const struct remote_removal *how);
 
 /* --- remote-events.c: an execution as it happens ------------------------------------------------------------------- */
 

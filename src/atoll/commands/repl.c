@@ -26,7 +26,6 @@
 #include "atoll/commands/line-editor.h"
 #include "atoll/commands/printer.h"
 #include "atoll/commands/repl-input.h"
-#include "atoll/commands/say.h"
 #include "atoll/remote/remote-text.h"
 #include "atoll/remote/websocket-client.h"
 #include "base/buf.h"
@@ -39,7 +38,7 @@ enum { INPUT_PIECE = 4096, PROMPT_MAX = 256 };
 struct repl {
 	const struct remote *remote;
 	struct websocket_client socket;
-	struct session_target target; /* …/attach */
+	struct remote_target target; /* …/attach */
 	char language[32];
 	bool is_terminal; /* a person types … */
 	bool edits;	  /* … and the terminal can show edited lines */

@@ -12,8 +12,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "atoll/commands/say.h"
-
 enum { LEFT_OUT_BYTES = 160 };
 
 bool run_is_directory(const struct run_options *o)

@@ -11,6 +11,14 @@
 
 #include "spec/request.h"
 
+/* The request as far as flags make it. */
+static json_t *overrides(struct run_options *o)
+{
+	if (!o->overrides)
+		o->overrides = json_object();
+	return o->overrides;
+}
+
 /* The object or list below key, created if absent. */
 static json_t *below(json_t *object, const char *key, json_t *(*make)(void))
 {
@@ -62,7 +70,7 @@ static int apply_env(void *data, const struct option *self, const char *value, s
 					      : split_pair(self, value, &pair, err);
 
 	return r < 0 ? r
-		     : run_put_text(below(o->overrides, "env", json_object), pair.name, pair.value,
+		     : run_put_text(below(overrides(o), "env", json_object), pair.name, pair.value,
 				    err);
 }
 
@@ -73,7 +81,7 @@ static int apply_label(void *data, const struct option *self, const char *value,
 	int r = split_pair(self, value, &pair, err);
 
 	return r < 0 ? r
-		     : run_put_text(below(o->overrides, "labels", json_object), pair.name,
+		     : run_put_text(below(overrides(o), "labels", json_object), pair.name,
 				    pair.value, err);
 }
 
@@ -107,7 +115,7 @@ static int apply_file(void *data, const struct option *self, const char *value, 
 	else if (r == 0)
 		r = request_check_path(pair.name, strlen(pair.name), err);
 	return r < 0 ? r
-		     : host_tree_add(below(o->overrides, "files", json_object),
+		     : host_tree_add(below(overrides(o), "files", json_object),
 				     &(struct host_source){ .path = pair.value,
 							    .dest = pair.name,
 							    .progress = &o->progress },
@@ -129,7 +137,7 @@ static int apply_stage(void *data, const struct option *self, const char *value,
 	/* Not "code", which would be in the language that -l names. */
 	stage = json_pack("{s:s, s:[s, s, s]}", "name", pair.name, "argv", "/bin/sh", "-c",
 			  pair.value);
-	if (json_array_append_new(below(o->overrides, "stages", json_array), stage) < 0)
+	if (json_array_append_new(below(overrides(o), "stages", json_array), stage) < 0)
 		return error_set(err, ERROR_INPUT, EILSEQ, "'%.200s' is not UTF-8 text", value);
 	return 0;
 }
@@ -139,7 +147,7 @@ static int apply_collect(void *data, const struct option *self _unused_, const c
 {
 	struct run_options *o = data;
 
-	if (json_array_append_new(below(o->overrides, "collect", json_array), json_string(value)) <
+	if (json_array_append_new(below(overrides(o), "collect", json_array), json_string(value)) <
 	    0)
 		return error_set(err, ERROR_INPUT, EILSEQ, "'%.200s' is not UTF-8 text", value);
 	return 0;
@@ -150,7 +158,7 @@ static int apply_compiler_arg(void *data, const struct option *self _unused_, co
 {
 	struct run_options *o = data;
 
-	if (json_array_append_new(below(o->overrides, "compiler_args", json_array),
+	if (json_array_append_new(below(overrides(o), "compiler_args", json_array),
 				  json_string(value)) < 0)
 		return error_set(err, ERROR_INPUT, EILSEQ, "'%.200s' is not UTF-8 text", value);
 	return 0;
@@ -161,7 +169,7 @@ static int apply_preload(void *data, const struct option *self _unused_, const c
 			 struct error *err)
 {
 	struct run_options *o = data;
-	json_t *modules = below(o->overrides, "preload", json_array);
+	json_t *modules = below(overrides(o), "preload", json_array);
 
 	for (const char *end = value; end; value = end + 1) {
 		size_t n = strcspn(value, ",");
@@ -179,14 +187,14 @@ static int apply_text(void *data, const struct option *self, const char *value, 
 {
 	struct run_options *o = data;
 
-	return run_put_text(o->overrides, self->flag + 2, value, err);
+	return run_put_text(overrides(o), self->flag + 2, value, err);
 }
 
 /* The minimal tier is that of a policy. So that no policy is replaced by a weaker one unnoticed, only one of them may be given. */
 static int apply_policy(void *data, const struct option *self, const char *value, struct error *err)
 {
 	struct run_options *o = data;
-	const char *before = json_string_value(json_object_get(o->overrides, "policy"));
+	const char *before = json_string_value(json_object_get(overrides(o), "policy"));
 	bool is_tier = strcmp(self->flag, "--isolation") == 0;
 
 	if (is_tier && strcmp(value, "minimal") != 0)
@@ -199,7 +207,7 @@ static int apply_policy(void *data, const struct option *self, const char *value
 				 "policy file may say isolation: minimal",
 				 is_tier ? before : value);
 	o->is_minimal = is_tier;
-	return run_put_text(o->overrides, "policy", value, err);
+	return run_put_text(overrides(o), "policy", value, err);
 }
 
 int run_set_network(void *data, const struct option *self _unused_, const char *value,
@@ -207,7 +215,7 @@ int run_set_network(void *data, const struct option *self _unused_, const char *
 {
 	struct run_options *o = data;
 
-	return run_put_text(o->overrides, "network", value, err);
+	return run_put_text(overrides(o), "network", value, err);
 }
 
 /* --read-only -> "read_only": true. */
@@ -221,7 +229,7 @@ static int apply_true(void *data, const struct option *self, const char *value _
 	for (char *c = key; *c; c++)
 		if (*c == '-')
 			*c = '_';
-	return run_put(o->overrides, key, json_true(), err);
+	return run_put(overrides(o), key, json_true(), err);
 }
 
 static int apply_no_history(void *data, const struct option *self _unused_,
@@ -229,7 +237,7 @@ static int apply_no_history(void *data, const struct option *self _unused_,
 {
 	struct run_options *o = data;
 
-	return run_put(o->overrides, "history", json_false(), err);
+	return run_put(overrides(o), "history", json_false(), err);
 }
 
 static int apply_discard(void *data, const struct option *self _unused_, const char *value _unused_,
@@ -237,7 +245,7 @@ static int apply_discard(void *data, const struct option *self _unused_, const c
 {
 	struct run_options *o = data;
 
-	return run_put_text(o->overrides, "commit", "never", err);
+	return run_put_text(overrides(o), "commit", "never", err);
 }
 
 static int apply_image(void *data, const struct option *self, const char *value, struct error *err)
@@ -255,7 +263,7 @@ static int apply_image(void *data, const struct option *self, const char *value,
 				 "%s '%.300s' is the host's own root; leave it out to see the "
 				 "host's /usr, or give the root of another system",
 				 self->flag, value);
-	return run_put_text(o->overrides, "image", path, err);
+	return run_put_text(overrides(o), "image", path, err);
 }
 
 /* SRC:DEST:ro, as with `docker run`. */
@@ -285,7 +293,7 @@ int run_set_mount(void *data, const struct option *self, const char *value, stru
 	if (!path || !target)
 		return error_set(err, ERROR_INPUT, errno, "%s: cannot open '%.200s': %s",
 				 self->flag, given ? given : value, strerror(errno));
-	return run_put_text(below(o->overrides, "mounts", json_object), target, path, err);
+	return run_put_text(below(overrides(o), "mounts", json_object), target, path, err);
 }
 
 #define MEMBER(name) .offset = offsetof(struct run_options, name)
@@ -376,7 +384,7 @@ int run_limit(void *data, const struct knob *knob, const char *value, struct err
 {
 	struct run_options *o = data;
 
-	return run_put_text(below(o->overrides, "limits", json_object), knob->key, value, err);
+	return run_put_text(below(overrides(o), "limits", json_object), knob->key, value, err);
 }
 
 static int run_word(void *data, const char *word, struct error *err)

@@ -30,7 +30,6 @@
 
 #include "atoll/commands/printer.h"
 #include "atoll/commands/remote.h"
-#include "atoll/commands/say.h"
 #include "base/clock.h"
 #include "base/fd.h"
 #include "run/executor.h"

@@ -10,7 +10,6 @@
 
 #include "atoll/commands/cmd.h"
 #include "atoll/commands/printer.h"
-#include "atoll/commands/say.h"
 #include "base/buf.h"
 #include "base/foreign.h"
 #include "spec/notice.h"

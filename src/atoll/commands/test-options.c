@@ -100,6 +100,23 @@ static void test_help(void **state _unused_)
 	assert_int_equal(PARSE(&all, "--", "--help").r, 0);
 }
 
+/* Words are collected between options; a negative number is a word. */
+static void test_words(void **state _unused_)
+{
+	static const struct option_list list = { OPTION_ROWS(rows), .words = "ids" };
+	static char text[][8] = { "rm", "-1", "--json", "a", "--", "b" };
+	char *argv[] = { text[0], text[1], text[2], text[3], text[4], text[5], NULL };
+	struct arguments args = { .argc = 6, .argv = argv };
+	struct options_seen seen = { 0 };
+
+	assert_int_equal(options_parse(&list, &args, &seen, NULL), 0);
+	assert_int_equal(args.n_words, 2);
+	assert_string_equal(args.words[0], "-1");
+	assert_string_equal(args.words[1], "a");
+	assert_int_equal(args.rest, 5);
+	assert_true(seen.json);
+}
+
 static void test_refusals(void **state _unused_)
 {
 	static const struct {
@@ -136,26 +153,26 @@ static void test_refusals(void **state _unused_)
 /* Every limit of the table has its line, with its default. */
 static void test_print(void **state _unused_)
 {
-	_cleanup_buf_ struct buf out = { 0 };
+	_cleanup_page_ struct page out = PAGE_EMPTY;
 
-	buf_init(&out, 64 << 10);
-	assert_int_equal(options_print(&all, &out), 0);
-	assert_non_null(strstr(out.data, "  -o, --output-dir DIR      where to\n"));
-	assert_non_null(strstr(out.data, "  -m, --memory SIZE "));
-	assert_non_null(strstr(out.data, "[512 MiB]\n"));
+	options_print(&all, &out);
+	assert_int_equal(out.error, 0);
+	assert_non_null(strstr(out.text.data, "  -o, --output-dir DIR      where to\n"));
+	assert_non_null(strstr(out.text.data, "  -m, --memory SIZE "));
+	assert_non_null(strstr(out.text.data, "[512 MiB]\n"));
 	for (size_t i = 0; i < limit_knobs_count; i++)
-		assert_non_null(strstr(out.data, limit_knobs[i].flag));
-	out.len = 0;
-	assert_int_equal(options_print(&bare, &out), 0);
-	assert_null(strstr(out.data, "Limits"));
+		assert_non_null(strstr(out.text.data, limit_knobs[i].flag));
+	out.text.len = 0;
+	options_print(&bare, &out);
+	assert_int_equal(out.error, 0);
+	assert_null(strstr(out.text.data, "Limits"));
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_forms),
-		cmocka_unit_test(test_help),
-		cmocka_unit_test(test_refusals),
+		cmocka_unit_test(test_forms), cmocka_unit_test(test_help),
+		cmocka_unit_test(test_words), cmocka_unit_test(test_refusals),
 		cmocka_unit_test(test_print),
 	};
 

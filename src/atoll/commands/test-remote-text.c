@@ -65,21 +65,56 @@ static void test_ages(void **state)
 static void test_table(void **state)
 {
 	static const struct column columns[] = { { .title = "ID" },
-						 { .title = "N", .right = true },
-						 { .title = "STATUS", .status = true } };
+						 { .title = "N", .kind = CELL_RIGHT },
+						 { .title = "STATUS", .kind = CELL_STATUS } };
 	static const char *const cells[] = { "ä", "1", "success", "b\033", "22", NULL };
-	_cleanup_buf_ struct buf out = { .max = 1000 };
+	_cleanup_page_ struct page out = PAGE_EMPTY;
 	_cleanup_table_ struct table t = { 0 };
 
 	(void)state;
 	table_init(&t, columns, ARRAY_SIZE(columns));
 	for (size_t i = 0; i < ARRAY_SIZE(cells); i++)
-		assert_int_equal(table_add(&t, cells[i]), 0);
-	assert_int_equal(table_print(&t, &out), 0);
-	assert_string_equal(out.data, STYLE_BOLD "ID" STYLE_END "      " STYLE_BOLD "N" STYLE_END
-						 "  " STYLE_BOLD "STATUS" STYLE_END "\n"
-						 "ä       1  " STYLE_GREEN "success" STYLE_END "\n"
-						 "b\\x1b  22  " STYLE_RED "-" STYLE_END "\n");
+		table_add(&t, cells[i]);
+	table_print(&t, &out);
+	assert_int_equal(out.error, 0);
+	assert_string_equal(out.text.data,
+			    STYLE_BOLD "ID" STYLE_END "      " STYLE_BOLD "N" STYLE_END
+				       "  " STYLE_BOLD "STATUS" STYLE_END "\n"
+				       "ä       1  " STYLE_GREEN "success" STYLE_END "\n"
+				       "b\\x1b  22  " STYLE_RED "-" STYLE_END "\n");
+}
+
+/* Cells come from a row's members, by their paths. */
+static void test_rows(void **state)
+{
+	static const struct column columns[] = { { "ID", "id", CELL_TEXT },
+						 { "N", "n", CELL_COUNT },
+						 { "RATE", "rate", CELL_RATE },
+						 { "CPU", "usage.cpu", CELL_SECONDS },
+						 { "LABELS", "labels", CELL_PAIRS } };
+	json_t *rows = json_pack("[{s:s, s:i, s:f, s:{s:f}, s:{s:s}}, {s:s}]", "id", "a\n", "n", 3,
+				 "rate", 0.125, "usage", "cpu", 1.5, "labels", "k", "v", "id", "b");
+	_cleanup_page_ struct page out = PAGE_EMPTY;
+
+	(void)state;
+	page_table(&out, columns, ARRAY_SIZE(columns), rows);
+	json_decref(rows);
+	assert_int_equal(out.error, 0);
+	assert_non_null(strstr(out.text.data, "\na\\x0a  3  12.5 %  1.50 s  k=v\n"));
+	assert_non_null(strstr(out.text.data, "\nb      -       -       -  -\n"));
+}
+
+/* The first error of a page stays, and nothing follows it. */
+static void test_page(void **state)
+{
+	_cleanup_page_ struct page out = { .text = { .max = 4 } };
+
+	(void)state;
+	page_add(&out, "abc");
+	page_add(&out, "too long");
+	page_add(&out, "d");
+	assert_int_equal(out.error, -ENOBUFS);
+	assert_string_equal(out.text.data, "abc");
 }
 
 static void test_moments(void **state)
@@ -176,6 +211,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_numbers), cmocka_unit_test(test_ages),
 		cmocka_unit_test(test_table),	cmocka_unit_test(test_moments),
+		cmocka_unit_test(test_rows),	cmocka_unit_test(test_page),
 		cmocka_unit_test(test_endings),
 	};
 

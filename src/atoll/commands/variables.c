@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "atoll/commands/cmd.h"
-#include "atoll/commands/say.h"
 #include "atoll/daemon/settings.h"
 #include "base/macro.h"
 #include "base/suggest.h"

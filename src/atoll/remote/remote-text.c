@@ -2,7 +2,9 @@
 /* See remote-text.h. */
 #include "atoll/remote/remote-text.h"
 
+#include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -10,7 +12,88 @@
 #include "base/foreign.h"
 #include "base/parse.h"
 
-enum { TABLE_BYTES_MAX = 16 << 20, CELL_MAX = 200 };
+enum { CELL_MAX = 200, PATH_MAX_BYTES = 64 };
+
+void page_done(struct page *p)
+{
+	buf_done(&p->text);
+}
+
+void page_bytes(struct page *p, const char *bytes, size_t n)
+{
+	if (p->error == 0 && n > 0)
+		p->error = buf_append(&p->text, bytes, n);
+}
+
+/* Appends the formatted text, escaped if it is foreign. */
+_printf_(3, 0) static void page_format(struct page *p, bool foreign, const char *fmt, va_list ap)
+{
+	_cleanup_free_ char *text = NULL;
+	int n = vasprintf(&text, fmt, ap);
+
+	if (p->error != 0)
+		return;
+	if (n < 0) {
+		text = NULL;
+		p->error = -ENOMEM;
+	} else if (foreign) {
+		p->error = foreign_put(&p->text, text, (size_t)n, FOREIGN_LINE);
+	} else {
+		page_bytes(p, text, (size_t)n);
+	}
+}
+
+void page_add(struct page *p, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	page_format(p, false, fmt, ap);
+	va_end(ap);
+}
+
+void page_add_line(struct page *p, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	page_format(p, true, fmt, ap);
+	va_end(ap);
+}
+
+void page_lines(struct page *p, const char *bytes, size_t n)
+{
+	page_bytes(p, bytes, n);
+	if (n > 0 && bytes[n - 1] != '\n')
+		page_bytes(p, "\n", 1);
+}
+
+json_t *member_of(const json_t *object, const char *path)
+{
+	char key[PATH_MAX_BYTES];
+	const char *dot;
+
+	for (; (dot = strchr(path, '.')); path = dot + 1) {
+		(void)snprintf(key, sizeof(key), "%.*s", (int)(dot - path), path);
+		object = json_object_get(object, key);
+	}
+	return json_object_get(object, path);
+}
+
+const char *text_of(const json_t *object, const char *path)
+{
+	return json_string_value(member_of(object, path)) ?: "";
+}
+
+long long number_of(const json_t *object, const char *path)
+{
+	return (long long)json_integer_value(member_of(object, path));
+}
+
+bool is_true_of(const json_t *object, const char *path)
+{
+	return json_is_true(member_of(object, path));
+}
 
 void text_age(const char *utc, char *ret, size_t size)
 {
@@ -106,30 +189,16 @@ void text_bytes(const json_t *bytes, char *ret, size_t size)
 	(void)snprintf(ret, size, "%.1f %s", n, units[i]);
 }
 
-const char *text_of(const json_t *object, const char *key)
+void text_pairs(struct page *out, const json_t *object)
 {
-	const char *text = json_string_value(json_object_get(object, key));
-
-	return text ? text : "";
-}
-
-int text_pairs(struct buf *out, const json_t *object)
-{
-	size_t start = out->len;
+	size_t start = out->text.len;
 	const char *name;
 	json_t *value;
-	int r = 0;
 
 	/* jansson iterates without changing; its parameter is not const. */
 	json_object_foreach((json_t *)(uintptr_t)object, name, value)
-	{
-		const char *text = json_string_value(value);
-
-		if (r == 0)
-			r = buf_printf(out, "%s%s=%s", out->len > start ? " " : "", name,
-				       text ? text : "");
-	}
-	return r;
+		page_add(out, "%s%s=%s", out->text.len > start ? " " : "", name,
+			 json_string_value(value) ?: "");
 }
 
 /* Counts characters; wide ones are rare in these tables. */
@@ -144,38 +213,77 @@ static size_t width_of(const char *text)
 
 void table_init(struct table *t, const struct column *columns, size_t n)
 {
-	*t = (struct table){ .columns = columns, .n_columns = MIN(n, (size_t)TABLE_COLUMNS_MAX) };
-	buf_init(&t->cells, TABLE_BYTES_MAX);
+	*t = (struct table){ .columns = columns,
+			     .n_columns = MIN(n, (size_t)TABLE_COLUMNS_MAX),
+			     .cells = PAGE_EMPTY };
 	for (size_t i = 0; i < t->n_columns; i++)
 		t->widths[i] = width_of(columns[i].title);
 }
 
 void table_done(struct table *t)
 {
-	buf_done(&t->cells);
+	page_done(&t->cells);
 }
 
-int table_add(struct table *t, const char *text)
+void table_add(struct table *t, const char *text)
 {
-	size_t start = t->cells.len, n = text ? strlen(text) : 0;
+	size_t start = t->cells.text.len, n = text ? strlen(text) : 0;
 	size_t *width = &t->widths[t->n_cells % t->n_columns];
-	int r;
+	const bool cut = n > CELL_MAX;
 
-	if (n > CELL_MAX) {
+	if (cut) {
 		n = CELL_MAX;
 		while (n > 0 && ((unsigned char)text[n] & 0xc0) == 0x80)
 			n--;
 	}
-	r = n > 0 ? foreign_put(&t->cells, text, n, FOREIGN_LINE) : buf_puts(&t->cells, "-");
-	if (r == 0 && n == CELL_MAX)
-		r = buf_puts(&t->cells, "…");
-	if (r == 0)
-		r = buf_append(&t->cells, "", 1);
-	if (r < 0)
-		return r;
-	*width = MAX(*width, width_of(t->cells.data + start));
+	page_add_line(&t->cells, "%.*s", n > 0 ? (int)n : 1, n > 0 ? text : "-");
+	page_bytes(&t->cells, "…", cut ? strlen("…") : 0);
+	page_bytes(&t->cells, "", 1);
+	if (t->cells.error)
+		return;
+	*width = MAX(*width, width_of(t->cells.text.data + start));
 	t->n_cells++;
-	return 0;
+}
+
+static void table_add_value(struct table *t, enum cell_kind kind, const json_t *value)
+{
+	_cleanup_page_ struct page pairs = PAGE_EMPTY;
+	const char *text = json_string_value(value);
+	char cell[48] = "";
+
+	switch (kind) {
+	case CELL_PAIRS:
+		text_pairs(&pairs, value);
+		return table_add(t, pairs.text.data);
+	case CELL_AGE:
+		text_age(text, cell, sizeof(cell));
+		break;
+	case CELL_COUNT:
+		if (json_is_integer(value))
+			(void)snprintf(cell, sizeof(cell), "%lld",
+				       (long long)json_integer_value(value));
+		break;
+	case CELL_RATE:
+		if (json_is_number(value))
+			(void)snprintf(cell, sizeof(cell), "%.1f %%",
+				       100 * json_number_value(value));
+		break;
+	case CELL_SECONDS:
+		text_seconds(value, cell, sizeof(cell));
+		break;
+	case CELL_BYTES:
+		text_bytes(value, cell, sizeof(cell));
+		break;
+	default:
+		return table_add(t, text);
+	}
+	table_add(t, cell);
+}
+
+void table_add_row(struct table *t, const json_t *row)
+{
+	for (size_t i = t->n_cells % t->n_columns; i < t->n_columns && t->columns[i].path; i++)
+		table_add_value(t, t->columns[i].kind, member_of(row, t->columns[i].path));
 }
 
 static const char *colour_of(const char *status)
@@ -194,32 +302,40 @@ static const char *colour_of(const char *status)
 	return STYLE_RED;
 }
 
-static int print_cell(const struct table *t, size_t column, const char *text, const char *style,
-		      struct buf *out)
+static void print_cell(const struct table *t, size_t column, const char *text, const char *style,
+		       struct page *out)
 {
 	const char *end = *style ? STYLE_END : "";
 	int pad = (int)(t->widths[column] - width_of(text));
-	bool last = column + 1 == t->n_columns;
+	bool last = column + 1 == t->n_columns, right = t->columns[column].kind >= CELL_RIGHT;
 
-	if (t->columns[column].right)
-		return buf_printf(out, "%*s%s%s%s%s", pad, "", style, text, end,
-				  last ? "\n" : "  ");
-	return buf_printf(out, "%s%s%s%*s%s", style, text, end, last ? 0 : pad, "",
-			  last ? "\n" : "  ");
+	page_add(out, "%*s%s%s%s%*s%s", right ? pad : 0, "", style, text, end,
+		 right || last ? 0 : pad, "", last ? "\n" : "  ");
 }
 
-int table_print(const struct table *t, struct buf *out)
+void table_print(const struct table *t, struct page *out)
 {
-	const char *cell = t->cells.data;
-	int r = 0;
+	const char *cell = t->cells.text.data;
 
-	for (size_t i = 0; r == 0 && i < t->n_columns; i++)
-		r = print_cell(t, i, t->columns[i].title, STYLE_BOLD, out);
-	for (size_t i = 0; r == 0 && i < t->n_cells; i++) {
-		bool status = t->columns[i % t->n_columns].status;
+	for (size_t i = 0; i < t->n_columns; i++)
+		print_cell(t, i, t->columns[i].title, STYLE_BOLD, out);
+	for (size_t i = 0; i < t->n_cells; i++) {
+		bool status = t->columns[i % t->n_columns].kind == CELL_STATUS;
 
-		r = print_cell(t, i % t->n_columns, cell, status ? colour_of(cell) : "", out);
+		print_cell(t, i % t->n_columns, cell, status ? colour_of(cell) : "", out);
 		cell += strlen(cell) + 1;
 	}
-	return r;
+	if (out->error == 0)
+		out->error = t->cells.error;
+}
+
+void page_table(struct page *out, const struct column *columns, size_t n, const json_t *rows)
+{
+	_cleanup_table_ struct table t = { 0 };
+	const json_t *row;
+	size_t i;
+
+	table_init(&t, columns, n);
+	json_array_foreach(rows, i, row) table_add_row(&t, row);
+	table_print(&t, out);
 }
