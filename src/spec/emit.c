@@ -46,17 +46,24 @@ static void put_emitted(struct emitter *e, const char *data, size_t n)
 		e->failed = true;
 }
 
-static void put_comma(struct emitter *e)
+/* What stands before a value: a comma, and the key. */
+static void put_before(struct emitter *e)
 {
 	if (e->comma)
 		put_emitted(e, ",", 1);
+	if (e->key) {
+		put_emitted(e, "\"", 1);
+		put_emitted(e, e->key, strlen(e->key));
+		put_emitted(e, "\":", 2);
+		e->key = NULL;
+	}
 	e->comma = true;
 }
 
 /* A complete value, as text. */
 static void put_emitted_value(struct emitter *e, const char *data, size_t n)
 {
-	put_comma(e);
+	put_before(e);
 	put_emitted(e, data, n);
 }
 
@@ -74,6 +81,7 @@ static void add_tree_value(struct emitter *e, json_t *value)
 		r = json_object_set_new_nocheck(in, e->key, value);
 	else
 		json_decref(value);
+	e->key = NULL;
 	if (r < 0)
 		e->failed = true;
 }
@@ -109,13 +117,6 @@ void emit_close(struct emitter *e, char bracket)
 void emit_key(struct emitter *e, const char *key)
 {
 	e->key = key;
-	if (e->tree)
-		return;
-	put_comma(e);
-	put_emitted(e, "\"", 1);
-	put_emitted(e, key, strlen(key));
-	put_emitted(e, "\":", 2);
-	e->comma = false;
 }
 
 static void put_escaped(struct emitter *e, unsigned char c)
@@ -267,4 +268,107 @@ void emit_value(struct emitter *e, json_t *value)
 		add_tree_value(e, json_incref(value));
 	else /* Seventeen digits print every double exactly. */
 		put_dump(e, value, JSON_REAL_PRECISION(17));
+}
+
+void emit_fields(struct emitter *e, const struct schema_field *rows, const void *object)
+{
+	emit_open(e, '{');
+	for (const struct schema_field *f = rows; f->key; f++)
+		if (f->emit) {
+			e->key = f->key;
+			f->emit(e, f, object);
+			e->key = NULL;
+		}
+	emit_close(e, '}');
+}
+
+void write_text(struct emitter *e, const struct schema_field *f, const void *object)
+{
+	const char *const *text = field_in(f, object);
+
+	if (*text || !f->sparse)
+		emit_word(e, *text);
+}
+
+void write_chars(struct emitter *e, const struct schema_field *f, const void *object)
+{
+	emit_word(e, field_in(f, object));
+}
+
+void write_choice(struct emitter *e, const struct schema_field *f, const void *object)
+{
+	const void *at = field_in(f, object);
+	unsigned index = f->size == 1 ? *(const uint8_t *)at : *(const unsigned *)at;
+	struct span rest = span_of(f->type), word = { 0 };
+
+	while (span_split(&rest, '|', &word) && index-- > 0)
+		;
+	(void)emit_string(e, word.data, word.len);
+}
+
+void write_bool(struct emitter *e, const struct schema_field *f, const void *object)
+{
+	emit_boolean(e, *(const bool *)field_in(f, object));
+}
+
+void write_integer(struct emitter *e, const struct schema_field *f, const void *object)
+{
+	const int64_t *value = field_in(f, object);
+
+	if (*value || !f->sparse)
+		emit_integer(e, *value);
+}
+
+static void emit_count(struct emitter *e, int64_t value)
+{
+	if (value < 0)
+		emit_null(e);
+	else
+		emit_integer(e, value);
+}
+
+void write_count(struct emitter *e, const struct schema_field *f, const void *object)
+{
+	emit_count(e, *(const int64_t *)field_in(f, object));
+}
+
+void write_int(struct emitter *e, const struct schema_field *f, const void *object)
+{
+	emit_count(e, *(const int *)field_in(f, object));
+}
+
+void write_seconds(struct emitter *e, const struct schema_field *f, const void *object)
+{
+	const int64_t *us = field_in(f, object);
+
+	if (*us < 0)
+		emit_null(e);
+	else
+		emit_seconds(e, *us);
+}
+
+void write_json(struct emitter *e, const struct schema_field *f, const void *object)
+{
+	json_t *const *value = field_in(f, object);
+
+	if (*value || !f->sparse)
+		emit_value(e, *value);
+}
+
+void write_part(struct emitter *e, const struct schema_field *f, const void *object)
+{
+	emit_fields(e, f->of, field_in(f, object));
+}
+
+void write_list(struct emitter *e, const struct schema_field *f, const void *object)
+{
+	const char *const *entries = field_in(f, object);
+	const size_t n = *(const size_t *)(const void *)((const char *)object + f->beside);
+
+	if (n == 0 && f->sparse)
+		return;
+	emit_open(e, '[');
+	for (size_t i = 0; i < n; i++)
+		emit_fields(e, f->of, *entries + i * f->size);
+	emit_close(e, ']');
 }

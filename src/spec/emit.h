@@ -11,7 +11,8 @@
 
 #include "base/buf.h"
 
-#include <jansson.h>
+#include "spec/schema.h"
+
 #include <stdint.h>
 
 enum { EMIT_DEPTH_MAX = 8 };
@@ -37,7 +38,8 @@ json_t *emit_tree(struct emitter *e) _must_check_;
 
 void emit_open(struct emitter *e, char bracket); /* '{' or '[' */
 void emit_close(struct emitter *e, char bracket);
-void emit_key(struct emitter *e, const char *key); /* plain ASCII; borrowed until the end */
+/* The key of the next value; plain ASCII, borrowed until the end. It is written with the value: no value, no key. */
+void emit_key(struct emitter *e, const char *key);
 /* Any bytes: those that are not UTF-8 become U+FFFD. True: that happened. */
 bool emit_string(struct emitter *e, const char *data, size_t len);
 void emit_word(struct emitter *e, const char *text); /* NULL: null */
@@ -48,3 +50,17 @@ void emit_boolean(struct emitter *e, bool value);
 void emit_null(struct emitter *e);
 /* Adds an existing value; takes no reference. NULL: null. */
 void emit_value(struct emitter *e, json_t *value);
+
+/* An object: the rows of its table that write, in their order. */
+void emit_fields(struct emitter *e, const struct schema_field *rows, const void *object);
+/*
+ * Shared writers, of const char *, char [], bool, json_t *, int64_t, and of int64_t and int where negative means null. A sparse row
+ * writes no NULL and no 0.
+ */
+field_writer write_text, write_chars, write_bool, write_json, write_integer, write_count, write_int;
+/* The word of the row's type ("never|always") that an enum stands for; one byte if `size` is 1. */
+field_writer write_choice;
+field_writer write_seconds; /* of microseconds; negative: null */
+field_writer write_part;    /* a struct inside of the object, by the table `of` */
+field_writer
+	write_list; /* an array of structs, by the table `of`; the member beside is their number */

@@ -15,167 +15,50 @@
 #include "base/suggest.h"
 #include "spec/read.h"
 
-#define DAY_MS	       (24 * 3600 * MS_PER_SEC)
-#define PERIOD_US      100000LL /* the kernel's and Docker's default cpu_period */
-#define OFFSET(member) .offset = offsetof(struct limits, member)
+#define DAY_MS	  (24 * 3600 * MS_PER_SEC)
+#define PERIOD_US 100000LL /* the kernel's and Docker's default cpu_period */
+#define MEMBER(m) offsetof(struct limits, m)
 
+/* key, flag, kind, member; least, most, default and shipped ceiling; help */
 const struct knob limit_knobs[] = {
-	{ .key = "timeout",
-	  .flag = "--timeout",
-	  .per_turn = true,
-	  .kind = KNOB_TIME,
-	  OFFSET(timeout_ms),
-	  .min = 1,
-	  .max = DAY_MS,
-	  .preset = 30 * MS_PER_SEC,
-	  .ceiling = 300 * MS_PER_SEC,
-	  .help = "real time until the program is killed" },
-	{ .key = "cpu_time",
-	  .flag = "--cpu-time",
-	  .per_turn = true,
-	  .kind = KNOB_TIME,
-	  OFFSET(cpu_time_ms),
-	  .min = 1,
-	  .max = DAY_MS,
-	  .ceiling = 300 * MS_PER_SEC,
-	  .none_ok = true,
-	  .help = "processor time of all processes together" },
-	{ .key = "idle_timeout",
-	  .flag = "--idle-timeout",
-	  .per_turn = true,
-	  .kind = KNOB_TIME,
-	  OFFSET(idle_timeout_ms),
-	  .min = 10,
-	  .max = DAY_MS,
-	  .ceiling = 300 * MS_PER_SEC,
-	  .none_ok = true,
-	  .help = "time without output and without processor use" },
-	{ .key = "memory",
-	  .flag = "--memory",
-	  .letter = 'm',
-	  .kind = KNOB_SIZE,
-	  OFFSET(memory_bytes),
-	  .min = 4 * MiB,
-	  .max = 1024 * GiB,
-	  .preset = 512 * MiB,
-	  .ceiling = 8 * GiB,
-	  .help = "memory of all processes and of the files in /sandbox and /tmp" },
-	{ .key = "swap",
-	  .flag = "--swap",
-	  .kind = KNOB_SIZE,
-	  OFFSET(swap_bytes),
-	  .max = 1024 * GiB,
-	  .ceiling = 8 * GiB,
-	  .help = "swap space on top of memory" },
-	{ .key = "cpus",
-	  .flag = "--cpus",
-	  .kind = KNOB_CPUS,
-	  OFFSET(cpus_milli),
-	  .min = 10,
-	  .max = 1024000,
-	  .preset = 1000,
-	  .help = "processor cores, fractions allowed" },
-	{ .key = "cpu_quota",
-	  .flag = "--cpu-quota",
-	  .kind = KNOB_COUNT,
-	  OFFSET(cpu_quota_us),
-	  .min = 1000,
-	  .max = 1024 * 1000000LL,
-	  .ceiling = 1024 * 1000000LL,
-	  .none_ok = true,
-	  .help = "microseconds of processor time in each cpu-period; another form of cpus" },
-	{ .key = "cpu_period",
-	  .flag = "--cpu-period",
-	  .kind = KNOB_COUNT,
-	  OFFSET(cpu_period_us),
-	  .min = 1000,
-	  .max = 1000000,
-	  .ceiling = 1000000,
-	  .none_ok = true,
-	  .help = "length of the period of cpu-quota in microseconds (100000)" },
-	{ .key = "cpu_shares",
-	  .flag = "--cpu-shares",
-	  .kind = KNOB_COUNT,
-	  OFFSET(cpu_shares),
-	  .min = 2,
-	  .max = 262144,
-	  .ceiling = 262144,
-	  .none_ok = true,
-	  .help = "weight against other sandboxes when cores are scarce (1024 is normal)" },
-	{ .key = "pids",
-	  .flag = "--pids",
-	  .kind = KNOB_COUNT,
-	  OFFSET(pids),
-	  .min = 1,
-	  .max = 1 << 22,
-	  .preset = 100,
-	  .ceiling = 4096,
-	  .help = "processes and threads" },
-	{ .key = "output",
-	  .flag = "--output",
-	  .per_turn = true,
-	  .kind = KNOB_SIZE,
-	  OFFSET(output_bytes),
-	  .min = 1,
-	  .max = 256 * MiB,
-	  .preset = MiB,
-	  .ceiling = 16 * MiB,
-	  .help = "bytes of each stream kept in the result" },
-	{ .key = "output_total",
-	  .flag = "--output-total",
-	  .per_turn = true,
-	  .kind = KNOB_SIZE,
-	  OFFSET(output_total_bytes),
-	  .min = 1,
-	  .max = 64 * GiB,
-	  .preset = 64 * MiB,
-	  .ceiling = GiB,
-	  .help = "bytes of each stream until the program is killed" },
-	{ .key = "disk",
-	  .flag = "--disk",
-	  .kind = KNOB_SIZE,
-	  OFFSET(disk_bytes),
-	  .min = 64 * KiB,
-	  .max = 1024 * GiB,
-	  .preset = 256 * MiB,
-	  .ceiling = 4 * GiB,
-	  .help = "bytes in the work directory and /tmp together" },
-	{ .key = "files",
-	  .flag = "--files",
-	  .kind = KNOB_COUNT,
-	  OFFSET(files),
-	  .min = 16,
-	  .max = 1 << 26,
-	  .preset = 16 * KiB,
-	  .ceiling = MiB,
-	  .help = "files and directories in the work directory and /tmp" },
-	{ .key = "file_size",
-	  .flag = "--file-size",
-	  .kind = KNOB_SIZE,
-	  OFFSET(file_size_bytes),
-	  .min = 4 * KiB,
-	  .max = 1024 * GiB,
-	  .preset = 256 * MiB,
-	  .ceiling = 4 * GiB,
-	  .help = "bytes of one file" },
-	{ .key = "open_files",
-	  .flag = "--open-files",
-	  .kind = KNOB_COUNT,
-	  OFFSET(open_files),
-	  .min = 16,
-	  .max = 1 << 20,
-	  .preset = 1024,
-	  .ceiling = 16384,
-	  .help = "open files of one process" },
-	{ .key = "stack",
-	  .flag = "--stack",
-	  .kind = KNOB_SIZE,
-	  OFFSET(stack_bytes),
-	  .min = 256 * KiB,
-	  .max = 16 * GiB,
-	  .preset = 8 * MiB,
-	  .ceiling = GiB,
-	  .help = "stack of the main thread" },
+	{ "timeout", "--timeout", KNOB_TIME, MEMBER(timeout_ms), 1, DAY_MS, 30 * MS_PER_SEC,
+	  300 * MS_PER_SEC, "real time until the program is killed", .per_turn = true },
+	{ "cpu_time", "--cpu-time", KNOB_TIME, MEMBER(cpu_time_ms), 1, DAY_MS, 0, 300 * MS_PER_SEC,
+	  "processor time of all processes together", .per_turn = true, .none_ok = true },
+	{ "idle_timeout", "--idle-timeout", KNOB_TIME, MEMBER(idle_timeout_ms), 10, DAY_MS, 0,
+	  300 * MS_PER_SEC, "time without output and without processor use", .per_turn = true,
+	  .none_ok = true },
+	{ "memory", "--memory", KNOB_SIZE, MEMBER(memory_bytes), 4 * MiB, 1024 * GiB, 512 * MiB,
+	  8 * GiB, "memory of all processes and of the files in /sandbox and /tmp", .letter = 'm' },
+	{ "swap", "--swap", KNOB_SIZE, MEMBER(swap_bytes), 0, 1024 * GiB, 0, 8 * GiB,
+	  "swap space on top of memory" },
+	{ "cpus", "--cpus", KNOB_CPUS, MEMBER(cpus_milli), 10, 1024000, 1000, 0,
+	  "processor cores, fractions allowed" },
+	{ "cpu_quota", "--cpu-quota", KNOB_COUNT, MEMBER(cpu_quota_us), 1000, 1024 * 1000000LL, 0,
+	  1024 * 1000000LL,
+	  "microseconds of processor time in each cpu-period; another form of cpus",
+	  .none_ok = true },
+	{ "cpu_period", "--cpu-period", KNOB_COUNT, MEMBER(cpu_period_us), 1000, 1000000, 0,
+	  1000000, "length of the period of cpu-quota in microseconds (100000)", .none_ok = true },
+	{ "cpu_shares", "--cpu-shares", KNOB_COUNT, MEMBER(cpu_shares), 2, 262144, 0, 262144,
+	  "weight against other sandboxes when cores are scarce (1024 is normal)",
+	  .none_ok = true },
+	{ "pids", "--pids", KNOB_COUNT, MEMBER(pids), 1, 1 << 22, 100, 4096,
+	  "processes and threads" },
+	{ "output", "--output", KNOB_SIZE, MEMBER(output_bytes), 1, 256 * MiB, MiB, 16 * MiB,
+	  "bytes of each stream kept in the result", .per_turn = true },
+	{ "output_total", "--output-total", KNOB_SIZE, MEMBER(output_total_bytes), 1, 64 * GiB,
+	  64 * MiB, GiB, "bytes of each stream until the program is killed", .per_turn = true },
+	{ "disk", "--disk", KNOB_SIZE, MEMBER(disk_bytes), 64 * KiB, 1024 * GiB, 256 * MiB, 4 * GiB,
+	  "bytes in the work directory and /tmp together" },
+	{ "files", "--files", KNOB_COUNT, MEMBER(files), 16, 1 << 26, 16 * KiB, MiB,
+	  "files and directories in the work directory and /tmp" },
+	{ "file_size", "--file-size", KNOB_SIZE, MEMBER(file_size_bytes), 4 * KiB, 1024 * GiB,
+	  256 * MiB, 4 * GiB, "bytes of one file" },
+	{ "open_files", "--open-files", KNOB_COUNT, MEMBER(open_files), 16, 1 << 20, 1024, 16384,
+	  "open files of one process" },
+	{ "stack", "--stack", KNOB_SIZE, MEMBER(stack_bytes), 256 * KiB, 16 * GiB, 8 * MiB, GiB,
+	  "stack of the main thread" },
 };
 const size_t limit_knobs_count = ARRAY_SIZE(limit_knobs);
 
@@ -184,7 +67,7 @@ static_assert(sizeof(struct limits) == ARRAY_SIZE(limit_knobs) * sizeof(int64_t)
 	      "every member has a row");
 
 /* Reads the text form, and names a valid value for messages. */
-static int parse_count(const char *text, int64_t *ret);
+static int knob_parse_count(const char *text, int64_t *ret);
 static const struct {
 	int (*parse)(const char *text, int64_t *ret);
 	const char *wanted;
@@ -193,12 +76,12 @@ static const struct {
 } kinds[] = {
 	[KNOB_SIZE] = { parse_size, "a size, in bytes or like \"512m\"", 1, true },
 	[KNOB_TIME] = { parse_time, "a time, in seconds or like \"500ms\"", MS_PER_SEC, false },
-	[KNOB_COUNT] = { parse_count, "a whole number", 1, true },
+	[KNOB_COUNT] = { knob_parse_count, "a whole number", 1, true },
 	[KNOB_CPUS] = { parse_milli, "a number of cores like 1.5", 1000, false },
 };
 
 /* "100", or "16k" and "1m" in steps of 1024. */
-static int parse_count(const char *text, int64_t *ret)
+static int knob_parse_count(const char *text, int64_t *ret)
 {
 	size_t digits = strspn(text, "0123456789");
 	const char *suffix = text + digits;
@@ -232,7 +115,8 @@ uint32_t knob_bit(const struct knob *k)
 }
 
 /* value/unit with at most three decimals, rounded down, without trailing zeros. */
-static void format_ratio(int64_t value, int64_t unit, const char *suffix, char *ret, size_t size)
+static void knob_format_ratio(int64_t value, int64_t unit, const char *suffix, char *ret,
+			      size_t size)
 {
 	char fraction[8];
 	int64_t thousandths = (int64_t)((__int128)(value % unit) * 1000 / unit);
@@ -265,17 +149,17 @@ void knob_format(const struct knob *k, int64_t value, char *ret, size_t size)
 	case KNOB_SIZE:
 		while (i < ARRAY_SIZE(sizes) - 1 && value < sizes[i].unit)
 			i++;
-		format_ratio(value, sizes[i].unit, value == 1 ? " byte" : sizes[i].suffix, ret,
-			     size);
+		knob_format_ratio(value, sizes[i].unit, value == 1 ? " byte" : sizes[i].suffix, ret,
+				  size);
 		break;
 	case KNOB_TIME:
 		if (value < MS_PER_SEC)
 			(void)snprintf(ret, size, "%lld ms", (long long)value);
 		else
-			format_ratio(value, MS_PER_SEC, " s", ret, size);
+			knob_format_ratio(value, MS_PER_SEC, " s", ret, size);
 		break;
 	case KNOB_CPUS:
-		format_ratio(value, 1000, "", ret, size);
+		knob_format_ratio(value, 1000, "", ret, size);
 		break;
 	case KNOB_COUNT:
 		(void)snprintf(ret, size, "%lld", (long long)value);
@@ -299,22 +183,23 @@ int knob_check(const struct knob *k, const struct knob_claim *claim, const struc
 			   k->none_ok && claim->value == 0 ? ", or none" : "");
 }
 
-static struct knob_range range_of(const struct knob *k, const struct knob_claim *claim)
+/* The bounds that a claim is held to. */
+static struct knob_range knob_range_of(const struct knob *k, const struct knob_claim *claim)
 {
 	return claim->range ? *claim->range
 			    : (struct knob_range){ k->min, k->max, "is above the maximum of" };
 }
 
-static int check_hard(const struct knob *k, const struct knob_claim *claim, struct error *err)
+static int knob_check_claim(const struct knob *k, const struct knob_claim *claim, struct error *err)
 {
-	struct knob_range range = range_of(k, claim);
+	struct knob_range range = knob_range_of(k, claim);
 
 	return knob_check(k, claim, &range, err);
 }
 
-static int refuse_type(const struct knob *k, const struct knob_claim *claim, struct error *err)
+static int knob_refuse_type(const struct knob *k, const struct knob_claim *claim, struct error *err)
 {
-	struct knob_range range = range_of(k, claim);
+	struct knob_range range = knob_range_of(k, claim);
 	char min[32], max[32];
 
 	knob_format(k, range.min, min, sizeof(min));
@@ -323,15 +208,9 @@ static int refuse_type(const struct knob *k, const struct knob_claim *claim, str
 			   claim->given, kinds[k->kind].wanted, min, max);
 }
 
-/* A daemon replaces the word before this is called (engine/submit-prepare.c). */
-static bool is_adaptive(const struct knob *k, const char *text)
-{
-	return k == knob_find("timeout") && strcmp(text, "adaptive") == 0;
-}
-
 /* Fills claim->value. "none" or null mean no limit; 0 does not, because a computed 0 is likely a mistake. */
-static int parse_text(const struct knob *k, const char *text, struct knob_claim *claim,
-		      struct error *err)
+static int knob_parse_text(const struct knob *k, const char *text, struct knob_claim *claim,
+			   struct error *err)
 {
 	int64_t value = 0;
 	int r;
@@ -340,7 +219,8 @@ static int parse_text(const struct knob *k, const char *text, struct knob_claim 
 		claim->value = 0;
 		return 0;
 	}
-	if (is_adaptive(k, text))
+	/* A daemon replaces the word before this is called (engine/submit-prepare.c). */
+	if (k == knob_find("timeout") && strcmp(text, "adaptive") == 0)
 		return error_field(err, claim->field,
 				   "%s: only a whole request to a daemon (`atoll serve`) can have "
 				   "an adaptive timeout; give a time",
@@ -349,15 +229,15 @@ static int parse_text(const struct knob *k, const char *text, struct knob_claim 
 	if (r == -ERANGE)
 		value = INT64_MAX;
 	else if (r < 0)
-		return refuse_type(k, claim, err);
+		return knob_refuse_type(k, claim, err);
 	claim->value = value;
 	if (value == 0 && k->zero_ok && !strpbrk(text, "123456789"))
 		return 0;
-	return check_hard(k, claim, err);
+	return knob_check_claim(k, claim, err);
 }
 
-static int parse_number(const struct knob *k, const json_t *json, struct knob_claim *claim,
-			struct error *err)
+static int knob_parse_number(const struct knob *k, const json_t *json, struct knob_claim *claim,
+			     struct error *err)
 {
 	static const double far = 9e18; /* below 2^63, above every bound */
 	double scaled = json_number_value(json) * (double)kinds[k->kind].scale;
@@ -374,23 +254,23 @@ static int parse_number(const struct knob *k, const json_t *json, struct knob_cl
 		if (scaled > 0 && scaled < 1)
 			value = 0;
 		if (kinds[k->kind].whole && (double)value != scaled)
-			return refuse_type(k, claim, err);
+			return knob_refuse_type(k, claim, err);
 	}
 	claim->value = value;
 	if (value == 0 && k->zero_ok && !(scaled > 0))
 		return 0;
-	return check_hard(k, claim, err);
+	return knob_check_claim(k, claim, err);
 }
 
 /* Fills claim->value. */
-static int parse_json(const struct knob *k, const json_t *value, struct knob_claim *claim,
+static int knob_parse(const struct knob *k, const json_t *value, struct knob_claim *claim,
 		      struct error *err)
 {
 	if (json_is_string(value) && strlen(json_string_value(value)) == json_string_length(value))
-		return parse_text(k, json_string_value(value), claim, err);
+		return knob_parse_text(k, json_string_value(value), claim, err);
 	if (json_is_number(value))
-		return parse_number(k, value, claim, err);
-	return json_is_null(value) && k->none_ok ? 0 : refuse_type(k, claim, err);
+		return knob_parse_number(k, value, claim, err);
+	return json_is_null(value) && k->none_ok ? 0 : knob_refuse_type(k, claim, err);
 }
 
 int knob_parse_at(const char *field, const struct knob *k, const json_t *value, int64_t *ret,
@@ -398,7 +278,7 @@ int knob_parse_at(const char *field, const struct knob *k, const json_t *value, 
 {
 	struct quoted given = quote_json(value);
 	struct knob_claim claim = { .field = field, .given = given.text };
-	int r = parse_json(k, value, &claim, err);
+	int r = knob_parse(k, value, &claim, err);
 
 	if (r < 0)
 		return r;
@@ -412,7 +292,7 @@ int knob_refuse(const char *field, const struct knob *k, const json_t *value,
 	struct quoted given = quote_json(value);
 	struct knob_claim claim = { .field = field, .given = given.text, .range = range };
 
-	return parse_json(k, value, &claim, err);
+	return knob_parse(k, value, &claim, err);
 }
 
 int knob_parse_json(const struct knob *k, const json_t *value, int64_t *ret, struct error *err)
@@ -423,7 +303,7 @@ int knob_parse_json(const struct knob *k, const json_t *value, int64_t *ret, str
 	return knob_parse_at(field, k, value, ret, err);
 }
 
-static int refuse_limit_key(const struct reader *at, const char *key)
+static int limits_refuse_key(const struct reader *at, const char *key)
 {
 	struct suggestion s = { 0 };
 
@@ -438,7 +318,7 @@ static int refuse_limit_key(const struct reader *at, const char *key)
 }
 
 /* Docker's way to give cpus: so many microseconds of every period. */
-static int apply_quota(const struct reader *r, struct limits *l, uint32_t *set)
+static int limits_apply_quota(const struct reader *r, struct limits *l, uint32_t *set)
 {
 	const struct knob *cpus = knob_find("cpus"), *quota = knob_find("cpu_quota"),
 			  *period = knob_find("cpu_period");
@@ -461,7 +341,7 @@ static int apply_quota(const struct reader *r, struct limits *l, uint32_t *set)
 	(void)snprintf(given, sizeof(given), "%lld of every %lld microseconds",
 		       (long long)l->cpu_quota_us, (long long)period_us);
 	claim.given = given;
-	e = check_hard(cpus, &claim, r->err);
+	e = knob_check_claim(cpus, &claim, r->err);
 	if (e < 0)
 		return e;
 	l->cpus_milli = claim.value;
@@ -490,14 +370,14 @@ int limits_parse_at(const char *where, const json_t *object, struct limits *l, u
 		int64_t amount = 0;
 
 		if (!k)
-			return refuse_limit_key(&at, key);
+			return limits_refuse_key(&at, key);
 		e = knob_parse_at(at.field, k, value, &amount, err);
 		if (e < 0)
 			return e;
 		knob_set(k, &read, amount);
 		named |= knob_bit(k);
 	}
-	e = apply_quota(&r, &read, &named);
+	e = limits_apply_quota(&r, &read, &named);
 	if (e < 0)
 		return e;
 	*l = read;

@@ -17,17 +17,17 @@ enum knob_kind { KNOB_SIZE, KNOB_TIME, KNOB_COUNT, KNOB_CPUS };
 struct knob {
 	const char *key;  /* "memory" */
 	const char *flag; /* "--memory", or NULL */
-	char letter;	  /* 'm', or 0 */
 	enum knob_kind kind;
 	size_t offset; /* of the int64_t in struct limits */
 	int64_t min,
 		max;	/* hard bounds of the type; a configuration may raise a ceiling up to max */
 	int64_t preset; /* default; 0 with none_ok: none */
 	int64_t ceiling; /* shipped ceiling; KNOB_CPUS: 0 = the host's cores */
-	bool none_ok;	 /* "none" and null are values */
-	bool per_turn;	 /* an execution in a session may have its own; others are of its sandbox */
-	bool zero_ok;	 /* 0 means "none", too: for settings, not for limits */
 	const char *help;
+	char letter;   /* 'm', or 0 */
+	bool none_ok;  /* "none" and null are values */
+	bool per_turn; /* an execution in a session may have its own; others are of its sandbox */
+	bool zero_ok;  /* 0 means "none", too: for settings, not for limits */
 };
 
 struct knob_range;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See result.h. One description of the JSON form serves text and tree (emit.h). */
+/* See result.h. The tables serve three forms: text and tree (emit.h), and JSON Schema (schema.h). */
 #include "spec/result.h"
 
 #include <stdio.h>
@@ -101,6 +101,7 @@ struct result *result_new(void)
 
 	if (!res)
 		return NULL;
+	res->via = "direct";
 	res->verdict.exit_code = -1;
 	res->verdict.cause.limit = -1;
 	res->verdict.cause.peak = -1;
@@ -158,7 +159,7 @@ struct result *result_free(struct result *res)
 	return NULL;
 }
 
-static void judge_error(enum error_code code, struct verdict *ret)
+static void result_judge_error(enum error_code code, struct verdict *ret)
 {
 	switch (code) {
 	case ERROR_INPUT:
@@ -187,7 +188,7 @@ struct result *result_from_error(const struct error *err)
 	if (!res)
 		return NULL;
 	res->refusal = (enum error_code)code;
-	judge_error(res->refusal, &res->verdict);
+	result_judge_error(res->refusal, &res->verdict);
 	(void)snprintf(res->verdict.cause.detail, sizeof(res->verdict.cause.detail), "%s",
 		       err->text);
 	return res;
@@ -215,76 +216,73 @@ int result_exit_code(const struct result *res)
 	}
 }
 
-static void member_word(struct emitter *e, const char *key, const char *text)
+/* --- writers of more than one member's value --- */
+
+/* "" is null. */
+static void write_chars_or_null(struct emitter *e, const struct schema_field *f, const void *object)
 {
-	emit_key(e, key);
-	emit_word(e, text);
+	const char *text = field_in(f, object);
+
+	emit_word(e, *text ? text : NULL);
 }
 
-/* Negative: not known. */
-static void member_count(struct emitter *e, const char *key, int64_t value)
+static void write_cpu_time(struct emitter *e, const struct schema_field *f, const void *object)
 {
-	emit_key(e, key);
-	if (value < 0)
+	const struct usage *u = field_in(f, object);
+
+	if (u->user_us < 0 || u->system_us < 0)
 		emit_null(e);
 	else
-		emit_integer(e, value);
+		emit_seconds(e, u->user_us + u->system_us);
 }
 
-static void member_seconds(struct emitter *e, const char *key, int64_t us)
+static void write_signal(struct emitter *e, const struct schema_field *f, const void *object)
 {
-	emit_key(e, key);
-	if (us < 0)
-		emit_null(e);
+	const int *signal = field_in(f, object);
+
+	if (*signal > 0)
+		emit_integer(e, *signal);
 	else
-		emit_seconds(e, us);
+		emit_null(e);
 }
 
-static void member_boolean(struct emitter *e, const char *key, bool value)
+static void write_verdict(struct emitter *e, const struct schema_field *f, const void *object)
 {
-	emit_key(e, key);
-	emit_boolean(e, value);
+	emit_word(e, test_verdict_name(*(const enum test_verdict *)field_in(f, object)));
 }
 
-static void member_integer(struct emitter *e, const char *key, int64_t value)
+static void write_passed(struct emitter *e, const struct schema_field *f, const void *object)
 {
-	emit_key(e, key);
-	emit_integer(e, value);
+	emit_boolean(e, *(const enum test_verdict *)field_in(f, object) == TEST_PASSED);
 }
 
 /* Points are whole, as a rule. */
-static void member_points(struct emitter *e, const char *key, double value)
+static void emit_points(struct emitter *e, double value)
 {
-	emit_key(e, key);
 	if (value == (double)(int64_t)value)
 		emit_integer(e, (int64_t)value);
 	else
 		emit_real(e, value);
 }
 
-static void member_value(struct emitter *e, const char *key, json_t *value)
+/* --- the cause of an end --- */
+
+static void cause_write_key(struct emitter *e, const struct schema_field *f _unused_,
+			    const void *object)
 {
-	emit_key(e, key);
-	emit_value(e, value);
+	const struct cause *c = object;
+
+	emit_word(e, c->limit_key && knob_find(c->limit_key) ? c->limit_key : NULL);
 }
 
-static void member_open(struct emitter *e, const char *key, char bracket)
+/* In the unit of the limit that was hit. */
+static void cause_write_amount(struct emitter *e, const struct schema_field *f, const void *object)
 {
-	emit_key(e, key);
-	emit_open(e, bracket);
-}
+	const struct cause *c = object;
+	const struct knob *k = c->limit_key ? knob_find(c->limit_key) : NULL;
+	const int64_t *value = field_in(f, object);
+	json_t *tree = k && *value >= 0 ? knob_to_json(k, *value) : NULL;
 
-static void member_empty(struct emitter *e, const char *key)
-{
-	member_open(e, key, '[');
-	emit_close(e, ']');
-}
-
-static void member_limit(struct emitter *e, const char *key, const struct knob *k, int64_t value)
-{
-	json_t *tree = k && value >= 0 ? knob_to_json(k, value) : NULL;
-
-	emit_key(e, key);
 	if (json_is_real(tree))
 		emit_real(e, json_real_value(tree));
 	else
@@ -292,115 +290,266 @@ static void member_limit(struct emitter *e, const char *key, const struct knob *
 	json_decref(tree);
 }
 
-static int64_t cpu_us(const struct usage *u)
+#define AT(type, name)	 .offset = offsetof(type, name)
+#define CAUSE(name)	 AT(struct cause, name)
+#define CHANGE(name)	 AT(struct change, name)
+#define STAGE(name)	 AT(struct result_stage, name)
+#define DIFFERENCE(name) AT(struct result_difference, name)
+#define TEST(name)	 AT(struct result_test, name)
+#define GROUP(name)	 AT(struct result_group, name)
+#define ISOLATION(name)	 AT(struct isolation, name)
+#define MEMBER(name)	 AT(struct result, name)
+#define LIST(name, entry)                                                                          \
+	MEMBER(name), .beside = offsetof(struct result, n_##name), .of = entry##_fields
+
+static const struct schema_field cause_fields[] = {
+	{ "kind", RESULT_CAUSES, NULL, .emit = write_choice, CAUSE(kind) },
+	{ "detail", "string?", "one sentence", .emit = write_chars, CAUSE(detail) },
+	{ "limit_key", "string?", "key of the limit that was hit", .emit = cause_write_key },
+	{ "limit", "number?", "value of that limit", .emit = cause_write_amount, CAUSE(limit) },
+	{ "peak", "number?", "measured peak", .emit = cause_write_amount, CAUSE(peak) },
+	{ "retryable", "boolean", NULL, .emit = write_bool, CAUSE(retryable) },
+	{ "suggest", "number?", "a limit worth retrying with", .emit = cause_write_amount,
+	  CAUSE(suggest) },
+	{ 0 },
+};
+
+/* --- files and changes --- */
+
+static const struct schema_field file_fields[] = {
+	{ "path", "string", NULL, .emit = write_text, AT(struct result_file, path) },
+	{ "size", "integer", "bytes", .emit = write_integer, AT(struct result_file, size) },
+	{ "sha256", "string", NULL, .emit = write_chars, AT(struct result_file, sha256) },
+	{ 0 },
+};
+
+/* 0 and 1 in a byte of a record; only told if it is so. */
+static void change_write_conflict(struct emitter *e, const struct schema_field *f _unused_,
+				  const void *object)
 {
-	return u->user_us < 0 || u->system_us < 0 ? -1 : u->user_us + u->system_us;
-}
+	const struct change *c = object;
 
-static void emit_cause(struct emitter *e, const struct cause *c)
-{
-	const struct knob *k = c->limit_key ? knob_find(c->limit_key) : NULL;
-
-	member_open(e, "cause", '{');
-	member_word(e, "kind", cause_name(c->kind));
-	member_word(e, "detail", c->detail);
-	member_word(e, "limit_key", k ? k->key : NULL);
-	member_limit(e, "limit", k, c->limit);
-	member_limit(e, "peak", k, c->peak);
-	member_boolean(e, "retryable", c->retryable);
-	member_limit(e, "suggest", k, c->suggest);
-	emit_close(e, '}');
-}
-
-static void emit_signal(struct emitter *e, int signal)
-{
-	member_count(e, "signal", signal > 0 ? signal : -1);
-}
-
-static void emit_usage(struct emitter *e, const struct result *res)
-{
-	const struct usage *u = &res->usage;
-
-	member_open(e, "usage", '{');
-	member_seconds(e, "user", u->user_us);
-	member_seconds(e, "system", u->system_us);
-	member_count(e, "pids_peak", u->pids_peak);
-	member_count(e, "io_read", u->io_read_bytes);
-	member_count(e, "io_write", u->io_write_bytes);
-	member_seconds(e, "start", res->start_us);
-	member_open(e, "limit_hits", '[');
-	for (unsigned kind = 0; kind < _CAUSE_MAX; kind++)
-		if (res->verdict.limit_hits & (UINT32_C(1) << kind))
-			emit_word(e, cause_name((enum cause_kind)kind));
-	emit_close(e, ']');
-	emit_close(e, '}');
-}
-
-static void emit_files(struct emitter *e, const struct result *res)
-{
-	member_open(e, "files", '[');
-	for (size_t i = 0; i < res->n_files; i++) {
-		const struct result_file *f = &res->files[i];
-
-		emit_open(e, '{');
-		member_word(e, "path", f->path);
-		member_integer(e, "size", f->size);
-		member_word(e, "sha256", f->sha256);
-		emit_close(e, '}');
-	}
-	emit_close(e, ']');
-}
-
-static void emit_stages(struct emitter *e, const struct result *res)
-{
-	member_open(e, "stages", '[');
-	for (size_t i = 0; i < res->n_stages; i++) {
-		const struct result_stage *s = &res->stages[i];
-
-		emit_open(e, '{');
-		member_word(e, "name", s->name);
-		member_word(e, "status", status_name(s->verdict.status));
-		member_count(e, "exit_code", s->verdict.exit_code);
-		emit_signal(e, s->verdict.signal);
-		member_seconds(e, "duration", s->duration_us);
-		member_seconds(e, "cpu_time", cpu_us(&s->usage));
-		member_count(e, "memory_peak", s->usage.memory_peak_bytes);
-		emit_cause(e, &s->verdict.cause);
-		/* Only for stages with streams of their own: the compiler's output. */
-		if (s->stdout_text)
-			member_word(e, "stdout", s->stdout_text);
-		if (s->stderr_text)
-			member_word(e, "stderr", s->stderr_text);
-		emit_close(e, '}');
-	}
-	emit_close(e, ']');
-}
-
-static void emit_groups(struct emitter *e, const struct result *res)
-{
-	if (res->n_groups == 0)
+	if (!c->conflict)
 		return;
-	member_open(e, "groups", '[');
-	for (size_t i = 0; i < res->n_groups; i++) {
-		const struct result_group *g = &res->groups[i];
-
-		emit_open(e, '{');
-		member_word(e, "name", g->name);
-		member_word(e, "verdict", test_verdict_name(g->verdict));
-		member_word(e, "code", g->code);
-		member_boolean(e, "passed", g->verdict == TEST_PASSED);
-		if (g->scored) {
-			member_points(e, "points", g->earned);
-			member_points(e, "possible", g->worth);
-		}
-		emit_close(e, '}');
-	}
-	emit_close(e, ']');
+	emit_boolean(e, true);
 }
+
+static const struct schema_field change_fields[] = {
+	{ "path", "string", "below /workspace", .emit = write_chars, CHANGE(path) },
+	{ "change", "added|changed|removed", NULL, .emit = write_choice, CHANGE(kind), .size = 1 },
+	{ "type", "file|directory|link|other", NULL, .emit = write_choice, CHANGE(type),
+	  .size = 1 },
+	{ "size", "integer", "bytes of a file", .emit = write_integer, CHANGE(size) },
+	{ "sha256", "string?", "of an added or changed file", .emit = write_chars_or_null,
+	  CHANGE(sha256) },
+	{ "conflict", "boolean",
+	  "another run changed this path meanwhile; this run ended later and won",
+	  .emit = change_write_conflict, .sparse = true },
+	{ 0 },
+};
+
+static void skipped_write_reason(struct emitter *e, const struct schema_field *f _unused_,
+				 const void *object)
+{
+	static const char *const reasons[_CHANGE_SKIP_MAX] = {
+		[CHANGE_SKIP_NONE] = "it cannot be kept",
+		[CHANGE_SKIP_SPECIAL] = "pipes, sockets and devices are not kept",
+		[CHANGE_SKIP_LINK] = "the link leads out of the workspace",
+		[CHANGE_SKIP_DEEP] = "it lies too deep",
+		[CHANGE_SKIP_OWN] = "the name is taken",
+		[CHANGE_SKIP_MOUNT] = "the host has mounted something there",
+	};
+	const struct change *c = object;
+
+	emit_word(e, reasons[c->skip]);
+}
+
+static const struct schema_field skipped_fields[] = {
+	{ "path", "string", "below /workspace", .emit = write_chars, CHANGE(path) },
+	{ "reason", "string", NULL, .emit = skipped_write_reason },
+	{ 0 },
+};
+
+/* The skipped changes, or the others. Returns how many. */
+static size_t commit_write_changes(struct emitter *e, const struct result_commit *commit,
+				   bool skipped)
+{
+	const char *at = commit->changes;
+	size_t left = commit->changes_len, length, n = 0;
+	const struct change *c;
+
+	for (; at && (c = change_at(at, left, &length)); at += length, left -= length) {
+		if ((c->kind == CHANGE_SKIPPED) != skipped)
+			continue;
+		if (skipped && n++ == 0) {
+			emit_key(e, "skipped");
+			emit_open(e, '[');
+		}
+		emit_fields(e, skipped ? skipped_fields : change_fields, c);
+	}
+	return n;
+}
+
+/* Everything that is told of a workspace, the keys below `changes`. */
+static void result_write_commit(struct emitter *e, const struct schema_field *f, const void *object)
+{
+	const struct result_commit *c = field_in(f, object);
+
+	if (!c->present)
+		return;
+	emit_open(e, '[');
+	(void)commit_write_changes(e, c, false);
+	emit_close(e, ']');
+	if (c->omitted) {
+		emit_key(e, "changes_omitted");
+		emit_integer(e, (int64_t)c->omitted);
+	}
+	if (commit_write_changes(e, c, true) > 0)
+		emit_close(e, ']');
+	emit_key(e, "applied");
+	emit_boolean(e, c->applied);
+	if (c->error[0]) {
+		emit_key(e, "apply_error");
+		emit_word(e, c->error);
+	}
+}
+
+/* --- stages, tests and groups --- */
+
+static const struct schema_field stage_fields[] = {
+	{ "name", "string", NULL, .emit = write_chars, STAGE(name) },
+	{ "status", RESULT_STATUSES, NULL, .emit = write_choice, STAGE(verdict.status) },
+	{ "exit_code", "integer?", NULL, .emit = write_int, STAGE(verdict.exit_code) },
+	{ "signal", "integer?", NULL, .emit = write_signal, STAGE(verdict.signal) },
+	{ "duration", "number?", "seconds", .emit = write_seconds, STAGE(duration_us) },
+	{ "cpu_time", "number?", "seconds", .emit = write_cpu_time, STAGE(usage) },
+	{ "memory_peak", "integer?", "bytes", .emit = write_count, STAGE(usage.memory_peak_bytes) },
+	{ "cause", "Cause", NULL, .emit = write_part, STAGE(verdict.cause), .of = cause_fields },
+	{ "stdout", "string", "only of stages with streams of their own: a compiler's output",
+	  .emit = write_text, STAGE(stdout_text), .sparse = true },
+	{ "stderr", "string", NULL, .emit = write_text, STAGE(stderr_text), .sparse = true },
+	{ 0 },
+};
+
+static const struct schema_field difference_fields[] = {
+	{ "line", "integer", "in the output, from 1", .emit = write_integer, DIFFERENCE(line) },
+	{ "column", "integer", "in characters, from 1", .emit = write_integer, DIFFERENCE(column) },
+	{ "expected", "string?", "what should stand there; null: nothing", .emit = write_text,
+	  DIFFERENCE(expected) },
+	{ "got", "string?", "what stands there; null: the output has ended", .emit = write_text,
+	  DIFFERENCE(got) },
+	{ 0 },
+};
+
+static void test_write_difference(struct emitter *e, const struct schema_field *f _unused_,
+				  const void *object)
+{
+	const struct result_test *t = object;
+
+	if (t->difference.line > 0)
+		emit_fields(e, difference_fields, &t->difference);
+	else
+		emit_null(e);
+}
+
+static void test_write_code(struct emitter *e, const struct schema_field *f _unused_,
+			    const void *object)
+{
+	emit_word(e, test_code(object));
+}
+
+static void test_write_clock(struct emitter *e, const struct schema_field *f _unused_,
+			     const void *object)
+{
+	const struct result_test *t = object;
+	const enum cause_kind kind = t->run.cause.kind;
+
+	emit_word(e, kind == CAUSE_CPU_TIME			   ? "cpu"
+		     : kind == CAUSE_TIMEOUT || kind == CAUSE_IDLE ? "wall"
+								   : NULL);
+}
+
+static void test_write_points(struct emitter *e, const struct schema_field *f _unused_,
+			      const void *object)
+{
+	const struct result_test *t = object;
+
+	if (t->worth >= 0 || t->scored)
+		emit_points(e, t->earned);
+}
+
+#define TEST_VERDICTS                                                                              \
+	"passed|wrong_answer|presentation_error|compile_error|timeout|limit|cancelled|error|"      \
+	"checker_error|skipped"
+#define TEST_CODES "AC|WA|TLE|MLE|OLE|RE|CE|PE|IE|SK"
+
+static const struct schema_field test_fields[] = {
+	{ "name", "string", "as given", .emit = write_text, TEST(name), .sparse = true },
+	{ "group", "string", "as given", .emit = write_text, TEST(group), .sparse = true },
+	{ "verdict", TEST_VERDICTS, NULL, .emit = write_verdict, TEST(verdict) },
+	{ "code", TEST_CODES, "the same in the word of contest judges", .emit = test_write_code },
+	{ "passed", "boolean", NULL, .emit = write_passed, TEST(verdict) },
+	{ "status", RESULT_STATUSES, "of the program", .emit = write_choice, TEST(run.status) },
+	{ "exit_code", "integer?", "of the program, also when its output is wrong",
+	  .emit = write_int, TEST(run.exit_code) },
+	{ "signal", "integer?", NULL, .emit = write_signal, TEST(run.signal) },
+	{ "cause", "Cause", "reason for the program's end", .emit = write_part, TEST(run.cause),
+	  .of = cause_fields },
+	{ "stdout", "string?", "whole up to limits.output", .emit = write_text, TEST(stdout_text) },
+	{ "stderr", "string?", NULL, .emit = write_text, TEST(stderr_text) },
+	{ "duration", "number?", "seconds", .emit = write_seconds, TEST(duration_us) },
+	{ "cpu_time", "number?", "seconds", .emit = write_cpu_time, TEST(usage) },
+	{ "memory_peak", "integer?", "bytes", .emit = write_count, TEST(usage.memory_peak_bytes) },
+	{ "clock", "string?", "which one found it too slow: cpu or wall",
+	  .emit = test_write_clock },
+	{ "waited", "number",
+	  "seconds by which its timeout was extended, because others used its processor",
+	  .emit = write_seconds, TEST(run.extended_us) },
+	{ "error", "Failure?", "the error that ended the program, where it is recognised",
+	  .emit = write_json, TEST(error) },
+	{ "difference", "Difference?", "the first one between output and expected",
+	  .emit = test_write_difference },
+	{ "points", "number", "0 unless the test passed, or its checker gave some",
+	  .emit = test_write_points, .sparse = true },
+	{ "message", "string", "what the program that judges printed, or how it failed",
+	  .emit = write_text, TEST(message), .sparse = true },
+	{ "transcript", "string",
+	  "the talk with an interactor: lines of the program begin with >, its with <",
+	  .emit = write_text, TEST(transcript), .sparse = true },
+	{ 0 },
+};
+
+static void group_write_points(struct emitter *e, const struct schema_field *f, const void *object)
+{
+	const struct result_group *g = object;
+
+	if (g->scored)
+		emit_points(e, *(const double *)field_in(f, object));
+}
+
+static const struct schema_field group_fields[] = {
+	{ "name", "string", NULL, .emit = write_text, GROUP(name) },
+	{ "verdict", TEST_VERDICTS, "of its first test that failed", .emit = write_verdict,
+	  GROUP(verdict) },
+	{ "code", TEST_CODES, NULL, .emit = write_text, GROUP(code) },
+	{ "passed", "boolean", NULL, .emit = write_passed, GROUP(verdict) },
+	{ "points", "number", "absent if neither it nor one of its tests has any",
+	  .emit = group_write_points, GROUP(earned), .sparse = true },
+	{ "possible", "number", NULL, .emit = group_write_points, GROUP(worth), .sparse = true },
+	{ 0 },
+};
+
+static const struct schema_field points_fields[] = {
+	{ "earned", "number" },
+	{ "possible", "number" },
+	{ 0 },
+};
 
 /* Only if a test or a group gives any. */
-static void emit_points(struct emitter *e, const struct result *res)
+static void result_write_points(struct emitter *e, const struct schema_field *f _unused_,
+				const void *object)
 {
+	const struct result *res = object;
 	double earned = 0, possible = 0;
 	bool given = false;
 
@@ -420,286 +569,264 @@ static void emit_points(struct emitter *e, const struct result *res)
 	}
 	if (!given)
 		return;
-	member_open(e, "points", '{');
-	member_points(e, "earned", earned);
-	member_points(e, "possible", possible);
-	emit_close(e, '}');
-}
-
-static void emit_difference(struct emitter *e, const struct result_difference *d)
-{
-	if (d->line <= 0) {
-		member_value(e, "difference", NULL);
-		return;
-	}
-	member_open(e, "difference", '{');
-	member_integer(e, "line", d->line);
-	member_integer(e, "column", d->column);
-	member_word(e, "expected", d->expected);
-	member_word(e, "got", d->got);
-	emit_close(e, '}');
-}
-
-/* By which clock a program was too slow; and how much longer it could run, because others made it wait. */
-static void emit_clock(struct emitter *e, const struct verdict *v)
-{
-	member_word(e, "clock",
-		    v->cause.kind == CAUSE_CPU_TIME				    ? "cpu"
-		    : v->cause.kind == CAUSE_TIMEOUT || v->cause.kind == CAUSE_IDLE ? "wall"
-										    : NULL);
-	member_seconds(e, "waited", v->extended_us);
-}
-
-static void emit_test(struct emitter *e, const struct result_test *t)
-{
 	emit_open(e, '{');
-	if (t->name)
-		member_word(e, "name", t->name);
-	if (t->group)
-		member_word(e, "group", t->group);
-	member_word(e, "verdict", test_verdict_name(t->verdict));
-	member_word(e, "code", test_code(t));
-	member_boolean(e, "passed", t->verdict == TEST_PASSED);
-	member_word(e, "status", status_name(t->run.status));
-	member_count(e, "exit_code", t->run.exit_code);
-	emit_signal(e, t->run.signal);
-	emit_cause(e, &t->run.cause);
-	member_word(e, "stdout", t->stdout_text);
-	member_word(e, "stderr", t->stderr_text);
-	member_seconds(e, "duration", t->duration_us);
-	member_seconds(e, "cpu_time", cpu_us(&t->usage));
-	member_count(e, "memory_peak", t->usage.memory_peak_bytes);
-	emit_clock(e, &t->run);
-	member_value(e, "error", t->error);
-	emit_difference(e, &t->difference);
-	if (t->worth >= 0 || t->scored)
-		member_points(e, "points", t->earned);
-	if (t->message)
-		member_word(e, "message", t->message);
-	if (t->transcript)
-		member_word(e, "transcript", t->transcript);
+	emit_key(e, points_fields[0].key);
+	emit_points(e, earned);
+	emit_key(e, points_fields[1].key);
+	emit_points(e, possible);
 	emit_close(e, '}');
 }
 
-static void emit_tests(struct emitter *e, const struct result *res)
+/* --- usage and isolation --- */
+
+static void usage_write_hits(struct emitter *e, const struct schema_field *f _unused_,
+			     const void *object)
 {
-	if (res->n_tests == 0)
-		return;
-	member_open(e, "tests", '[');
-	for (size_t i = 0; i < res->n_tests; i++)
-		emit_test(e, &res->tests[i]);
+	const struct result *res = object;
+
+	emit_open(e, '[');
+	for (unsigned kind = 0; kind < _CAUSE_MAX; kind++)
+		if (res->verdict.limit_hits & (UINT32_C(1) << kind))
+			emit_word(e, cause_name((enum cause_kind)kind));
 	emit_close(e, ']');
-	emit_groups(e, res);
-	emit_points(e, res);
 }
 
-static void emit_isolation(struct emitter *e, const struct isolation *is)
+/* Of struct result. */
+static const struct schema_field usage_fields[] = {
+	{ "user", "number?", "seconds", .emit = write_seconds, MEMBER(usage.user_us) },
+	{ "system", "number?", "seconds", .emit = write_seconds, MEMBER(usage.system_us) },
+	{ "pids_peak", "integer?", NULL, .emit = write_count, MEMBER(usage.pids_peak) },
+	{ "io_read", "integer?", "bytes", .emit = write_count, MEMBER(usage.io_read_bytes) },
+	{ "io_write", "integer?", "bytes", .emit = write_count, MEMBER(usage.io_write_bytes) },
+	{ "start", "number?", "seconds from acceptance to the program's first instruction",
+	  .emit = write_seconds, MEMBER(start_us) },
+	{ "limit_hits", "[string]", "limits that were hit although the exit code is 0",
+	  .emit = usage_write_hits },
+	{ 0 },
+};
+
+static void isolation_write_missing(struct emitter *e, const struct schema_field *f _unused_,
+				    const void *object)
 {
-	emit_open(e, '{');
-	member_word(e, "tier", is->tier);
-	member_word(e, "user", is->user);
-	member_word(e, "cgroup", is->cgroup);
-	member_word(e, "seccomp", is->seccomp[0] ? is->seccomp : NULL);
-	member_integer(e, "landlock", is->landlock);
-	member_word(e, "proc", is->proc);
-	member_word(e, "net", is->net);
-	member_word(e, "broker", is->broker);
-	member_word(e, "front", is->front);
-	member_open(e, "missing", '[');
+	const struct isolation *is = object;
+
+	emit_open(e, '[');
 	for (size_t i = 0; i < ARRAY_SIZE(is->missing) && is->missing[i]; i++)
 		emit_word(e, is->missing[i]);
 	emit_close(e, ']');
-	emit_close(e, '}');
 }
 
-static void emit_streams(struct emitter *e, const struct result *res)
+static const struct schema_field isolation_fields[] = {
+	{ "tier", "string?", "full, reduced or minimal", .emit = write_text, ISOLATION(tier) },
+	{ "user", "string?", NULL, .emit = write_text, ISOLATION(user) },
+	{ "cgroup", "string?", NULL, .emit = write_text, ISOLATION(cgroup) },
+	{ "seccomp", "string?", NULL, .emit = write_chars_or_null, ISOLATION(seccomp) },
+	{ "landlock", "integer", "the ABI in force", .emit = write_int, ISOLATION(landlock) },
+	{ "proc", "string?", NULL, .emit = write_text, ISOLATION(proc) },
+	{ "net", "string?", NULL, .emit = write_text, ISOLATION(net) },
+	{ "broker", "string?", "confined or open", .emit = write_text, ISOLATION(broker) },
+	{ "front", "string?",
+	  "confined, partly, open, or caller (the calling process made the sandbox itself)",
+	  .emit = write_text, ISOLATION(front) },
+	{ "missing", "[string]", "layers that did not hold", .emit = isolation_write_missing },
+	{ 0 },
+};
+
+/* --- the result --- */
+
+static void result_write_success(struct emitter *e, const struct schema_field *f,
+				 const void *object)
 {
-	static const struct {
-		const char *text, *bytes, *truncated, *binary;
-	} names[] = { { "stdout", "stdout_bytes", "stdout_truncated", "stdout_binary" },
-		      { "stderr", "stderr_bytes", "stderr_truncated", "stderr_binary" } };
-	const struct result_stream *streams[] = { &res->out, &res->err };
-
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
-		const struct result_stream *s = streams[i];
-		bool binary;
-
-		emit_key(e, names[i].text);
-		binary = emit_string(e, s->text, s->text ? s->len : 0);
-		member_integer(e, names[i].bytes, s->bytes);
-		member_boolean(e, names[i].truncated, s->truncated);
-		member_boolean(e, names[i].binary, binary);
-	}
+	emit_boolean(e, *(const enum run_status *)field_in(f, object) == STATUS_SUCCESS);
 }
 
-static void emit_head(struct emitter *e, const struct result *res)
+/* The keys of a stream, of which the row has the first. */
+static void result_write_stream(struct emitter *e, const struct schema_field *f, const void *object)
 {
-	const struct verdict *v = &res->verdict;
+	const struct result_stream *s = field_in(f, object);
+	bool binary;
 
-	member_word(e, "id", res->id);
-	member_word(e, "language", res->language);
-	member_word(e, "status", status_name(v->status));
-	member_boolean(e, "success", v->status == STATUS_SUCCESS);
-	member_count(e, "exit_code", v->exit_code);
-	emit_signal(e, v->signal);
-	emit_cause(e, &v->cause);
+	binary = emit_string(e, s->text, s->text ? s->len : 0);
+	emit_key(e, f[1].key);
+	emit_integer(e, s->bytes);
+	emit_key(e, f[2].key);
+	emit_boolean(e, s->truncated);
+	emit_key(e, f[3].key);
+	emit_boolean(e, binary);
 }
 
-static void emit_measures(struct emitter *e, const struct result *res)
+static void result_write_value_truncated(struct emitter *e, const struct schema_field *f _unused_,
+					 const void *object)
 {
-	member_value(e, "value", res->value);
-	if (res->value_type)
-		member_word(e, "value_type", res->value_type);
-	if (res->value_repr)
-		member_value(e, "value_repr", res->value_repr);
-	if (res->value_type)
-		member_boolean(e, "value_truncated", res->value_bytes > 0);
-	if (res->value_bytes > 0)
-		member_integer(e, "value_bytes", res->value_bytes);
-	if (res->outputs)
-		member_value(e, "outputs", res->outputs);
-	emit_files(e, res);
-	member_boolean(e, "files_truncated", res->files_truncated);
-	member_seconds(e, "duration", res->duration_us);
-	member_seconds(e, "cpu_time", cpu_us(&res->usage));
-	member_count(e, "memory_peak", res->usage.memory_peak_bytes);
-	emit_usage(e, res);
-	emit_stages(e, res);
-	member_value(e, "error", res->error);
-	if (res->suggestion)
-		member_word(e, "suggestion", res->suggestion);
-}
+	const struct result *res = object;
 
-static void emit_change(struct emitter *e, const struct change *c)
-{
-	static const char *const kinds[_CHANGE_MAX] = { [CHANGE_ADDED] = "added",
-							[CHANGE_CHANGED] = "changed",
-							[CHANGE_REMOVED] = "removed",
-							[CHANGE_SKIPPED] = "skipped" };
-	static const char *const types[_CHANGE_TYPE_MAX] = { [CHANGE_FILE] = "file",
-							     [CHANGE_DIRECTORY] = "directory",
-							     [CHANGE_LINK] = "link",
-							     [CHANGE_OTHER] = "other" };
-
-	emit_open(e, '{');
-	member_word(e, "path", c->path);
-	member_word(e, "change", kinds[c->kind]);
-	member_word(e, "type", types[c->type]);
-	member_integer(e, "size", c->size);
-	member_word(e, "sha256", c->sha256[0] ? c->sha256 : NULL);
-	if (c->conflict)
-		member_boolean(e, "conflict", true);
-	emit_close(e, '}');
-}
-
-static void emit_skipped(struct emitter *e, const struct change *c)
-{
-	static const char *const reasons[_CHANGE_SKIP_MAX] = {
-		[CHANGE_SKIP_NONE] = "it cannot be kept",
-		[CHANGE_SKIP_SPECIAL] = "pipes, sockets and devices are not kept",
-		[CHANGE_SKIP_LINK] = "the link leads out of the workspace",
-		[CHANGE_SKIP_DEEP] = "it lies too deep",
-		[CHANGE_SKIP_OWN] = "the name is taken",
-		[CHANGE_SKIP_MOUNT] = "the host has mounted something there",
-	};
-
-	emit_open(e, '{');
-	member_word(e, "path", c->path);
-	member_word(e, "reason", reasons[c->skip]);
-	emit_close(e, '}');
-}
-
-/* The skipped changes, or the others. Returns how many. */
-static size_t emit_changes(struct emitter *e, const struct result_commit *commit, bool skipped)
-{
-	const char *at = commit->changes;
-	size_t left = commit->changes_len, length, n = 0;
-	const struct change *c;
-
-	for (; at && (c = change_at(at, left, &length)); at += length, left -= length) {
-		if ((c->kind == CHANGE_SKIPPED) != skipped)
-			continue;
-		if (skipped && n++ == 0)
-			member_open(e, "skipped", '[');
-		(skipped ? emit_skipped : emit_change)(e, c);
-	}
-	return n;
-}
-
-static void emit_commit(struct emitter *e, const struct result_commit *c)
-{
-	if (!c->present)
+	if (!res->value_type)
 		return;
-	member_open(e, "changes", '[');
-	(void)emit_changes(e, c, false);
-	emit_close(e, ']');
-	if (c->omitted)
-		member_integer(e, "changes_omitted", (int64_t)c->omitted);
-	if (emit_changes(e, c, true) > 0)
-		emit_close(e, ']');
-	member_boolean(e, "applied", c->applied);
-	if (c->error[0])
-		member_word(e, "apply_error", c->error);
+	emit_boolean(e, res->value_bytes > 0);
 }
 
-static void emit_context(struct emitter *e, const struct result *res)
+/* An empty list or object where there is none. */
+static void result_write_or_empty(struct emitter *e, const struct schema_field *f,
+				  const void *object)
 {
+	json_t *const *tree = field_in(f, object);
+	const bool is_list = f->type[0] == '[';
+
+	if (*tree) {
+		emit_value(e, *tree);
+	} else {
+		emit_open(e, is_list ? '[' : '{');
+		emit_close(e, is_list ? ']' : '}');
+	}
+}
+
+/* A daemon that chose one puts it in. */
+static void result_write_no_timeout(struct emitter *e, const struct schema_field *f _unused_,
+				    const void *object _unused_)
+{
+	emit_null(e);
+}
+
+static void result_write_history(struct emitter *e, const struct schema_field *f _unused_,
+				 const void *object)
+{
+	const struct result *res = object;
+
+	if (!res->no_history)
+		return;
+	emit_boolean(e, false);
+}
+
+static void result_write_created(struct emitter *e, const struct schema_field *f _unused_,
+				 const void *object)
+{
+	const struct result *res = object;
 	char created[32];
 
 	clock_format_utc(res->created_realtime_ns, created, sizeof(created));
-	if (res->denials)
-		member_value(e, "denials", res->denials);
-	else
-		member_empty(e, "denials");
-	if (res->denials_omitted)
-		member_integer(e, "denials_omitted", (int64_t)res->denials_omitted);
-	emit_key(e, "isolation");
-	emit_isolation(e, &res->isolation);
-	emit_commit(e, &res->commit);
-	if (res->network)
-		member_value(e, "network", res->network);
-	if (res->network_omitted)
-		member_integer(e, "network_omitted", (int64_t)res->network_omitted);
-	if (res->host_calls)
-		member_value(e, "host_calls", res->host_calls);
-	if (res->session)
-		member_value(e, "session", res->session);
-	member_value(e, "timeout_chosen", NULL);
-	if (res->labels) {
-		member_value(e, "labels", res->labels);
-	} else {
-		member_open(e, "labels", '{');
-		emit_close(e, '}');
-	}
-	member_word(e, "runtime", res->runtime);
-	member_word(e, "policy", res->policy);
-	member_word(e, "via", res->via ? res->via : "direct");
-	member_boolean(e, "cached_build", res->cached_build);
-	if (res->no_history)
-		member_boolean(e, "history", false);
-	if (res->warnings)
-		member_value(e, "warnings", res->warnings);
-	member_word(e, "created_at", created);
-	member_word(e, "node", res->node);
+	emit_word(e, created);
 }
 
-static void emit_result(struct emitter *e, const struct result *res)
-{
-	emit_open(e, '{');
-	emit_head(e, res);
-	emit_streams(e, res);
-	emit_measures(e, res);
-	emit_tests(e, res);
-	emit_context(e, res);
-	emit_close(e, '}');
-}
+static const struct schema_field result_fields[] = {
+	{ "id", "string", NULL, .emit = write_chars, MEMBER(id) },
+	{ "language", "string?", NULL, .emit = write_text, MEMBER(language) },
+	{ "status", RESULT_STATUSES, NULL, .emit = write_choice, MEMBER(verdict.status) },
+	{ "success", "boolean", NULL, .emit = result_write_success, MEMBER(verdict.status) },
+	{ "exit_code", "integer?",
+	  "128+n for signal n, 124 timeout, 137 memory, null where nothing ran", .emit = write_int,
+	  MEMBER(verdict.exit_code) },
+	{ "signal", "integer?", NULL, .emit = write_signal, MEMBER(verdict.signal) },
+	{ "cause", "Cause", NULL, .emit = write_part, MEMBER(verdict.cause), .of = cause_fields },
+	{ "stdout", "string", "head and tail if longer than limits.output",
+	  .emit = result_write_stream, MEMBER(out) },
+	{ "stdout_bytes", "integer", "bytes that the program wrote" },
+	{ "stdout_truncated", "boolean", NULL },
+	{ "stdout_binary", "boolean",
+	  "stdout has bytes that are not UTF-8; they are shown as U+FFFD" },
+	{ "stderr", "string", NULL, .emit = result_write_stream, MEMBER(err) },
+	{ "stderr_bytes", "integer", NULL },
+	{ "stderr_truncated", "boolean", NULL },
+	{ "stderr_binary", "boolean", NULL },
+	{ "value", "any", "value of the last expression, or of the invoked method",
+	  .emit = write_json, MEMBER(value) },
+	{ "value_type", "string", "name of the value's type; only of evaluated programs",
+	  .emit = write_text, MEMBER(value_type), .sparse = true },
+	{ "value_repr", "string",
+	  "the value as its language prints it; only of evaluated programs, and of values that are "
+	  "not large",
+	  .emit = write_json, MEMBER(value_repr), .sparse = true },
+	{ "value_truncated", "boolean",
+	  "the value is too large for this result and null here; GET …/value has all of it; only "
+	  "of evaluated programs",
+	  .emit = result_write_value_truncated, .sparse = true },
+	{ "value_bytes", "integer", "of the JSON text of such a value", .emit = write_integer,
+	  MEMBER(value_bytes), .sparse = true },
+	{ "outputs", "[RichOutput]",
+	  "charts, tables and other rich values; only of evaluated programs", .emit = write_json,
+	  MEMBER(outputs), .sparse = true },
+	{ "files", "[File]", "files that the program wrote in the work directory",
+	  .emit = write_list, LIST(files, file), .size = sizeof(struct result_file) },
+	{ "files_truncated", "boolean", NULL, .emit = write_bool, MEMBER(files_truncated) },
+	{ "duration", "number?", "seconds", .emit = write_seconds, MEMBER(duration_us) },
+	{ "cpu_time", "number?", "seconds", .emit = write_cpu_time, MEMBER(usage) },
+	{ "memory_peak", "integer?", "bytes", .emit = write_count,
+	  MEMBER(usage.memory_peak_bytes) },
+	{ "usage", "Usage", NULL, .emit = write_part, .of = usage_fields },
+	{ "stages", "[Stage]", NULL, .emit = write_list, LIST(stages, stage),
+	  .size = sizeof(struct result_stage) },
+	{ "error", "Failure?", "the error that ended the program, where it is recognised",
+	  .emit = write_json, MEMBER(error) },
+	{ "suggestion", "string", "what to do about the error; absent where it is not known",
+	  .emit = write_text, MEMBER(suggestion), .sparse = true },
+	{ "tests", "[Test]", "verdict and output of each test of the request", .emit = write_list,
+	  LIST(tests, test), .size = sizeof(struct result_test), .sparse = true },
+	{ "groups", "[TestGroup]", "of tests; absent without", .emit = write_list,
+	  LIST(groups, group), .size = sizeof(struct result_group), .sparse = true },
+	{ "points", "Points",
+	  "sum over the groups and the tests without one; absent if none has any",
+	  .emit = result_write_points, .sparse = true },
+	{ "denials", "[Denial]", NULL, .emit = result_write_or_empty, MEMBER(denials) },
+	{ "denials_omitted", "integer", "number of refusals that are not listed",
+	  .emit = write_integer, MEMBER(denials_omitted), .sparse = true },
+	{ "isolation", "Isolation", NULL, .emit = write_part, MEMBER(isolation),
+	  .of = isolation_fields },
+	{ "changes", "[Change]", "changes to the workspace; absent without a workspace",
+	  .emit = result_write_commit, MEMBER(commit), .sparse = true },
+	{ "changes_omitted", "integer", "number of changes that are not listed", .sparse = true },
+	{ "skipped", "[SkippedEntry]",
+	  "entries that a workspace cannot hold, such as pipes and links that leave it",
+	  .sparse = true },
+	{ "applied", "boolean", "true: all changes were applied; false: none", .sparse = true },
+	{ "apply_error", "string", "reason why wanted changes were not applied", .sparse = true },
+	{ "network", "[DestinationUse]",
+	  "connections; absent unless the request names destinations", .emit = write_json,
+	  MEMBER(network), .sparse = true },
+	{ "network_omitted", "integer", "number of connections that are not listed",
+	  .emit = write_integer, MEMBER(network_omitted), .sparse = true },
+	{ "host_calls", "[HostCall]", "each call; absent without host functions",
+	  .emit = write_json, MEMBER(host_calls), .sparse = true },
+	{ "session", "TurnSession", "only of executions in a session", .emit = write_json,
+	  MEMBER(session), .sparse = true },
+	{ "timeout_chosen", "ChosenTimeout?", "of an \"adaptive\" timeout",
+	  .emit = result_write_no_timeout },
+	{ "labels", "{string}", NULL, .emit = result_write_or_empty, MEMBER(labels) },
+	{ "runtime", "string?", NULL, .emit = write_text, MEMBER(runtime) },
+	{ "policy", "string?", NULL, .emit = write_text, MEMBER(policy) },
+	{ "via", "daemon|pool|direct", "the broker that ran it", .emit = write_text, MEMBER(via) },
+	{ "cached_build", "boolean", NULL, .emit = write_bool, MEMBER(cached_build) },
+	{ "history", "boolean", "false: nothing of the execution is stored; absent otherwise",
+	  .emit = result_write_history, .sparse = true },
+	{ "warnings", "[string]",
+	  "what the caller would not expect: a module to preload that does not exist, the loss of "
+	  "a session's state after the last execution; absent without",
+	  .emit = write_json, MEMBER(warnings), .sparse = true },
+	{ "created_at", "time", "UTC", .emit = result_write_created },
+	{ "node", "string?", NULL, .emit = write_chars, MEMBER(node) },
+	{ 0 },
+};
+
+const struct schema result_shapes[] = {
+	{ "Result", "Result of an execution.", result_fields, "*" },
+	{ "Cause", "Reason for the end.", cause_fields, "*" },
+	{ "Usage", "Values of the kernel's counters.", usage_fields, "*" },
+	{ "Stage", "One step of a run.", stage_fields, "*" },
+	{ "Test", "Outcome of one test.", test_fields, "*" },
+	{ "Difference", "Where an output differs from what was expected.", difference_fields, "*" },
+	{ "TestGroup", "Outcome of tests that stand together.", group_fields, "*" },
+	{ "Points", "What the tests were worth.", points_fields, "*" },
+	{ "File", "A file that a program wrote.", file_fields, "*" },
+	{ "Change", "A change that a program made to its workspace.", change_fields, "*" },
+	{ "SkippedEntry", "An entry that was not kept.", skipped_fields, "*" },
+	{ "Isolation", "Isolation layers that held the program.", isolation_fields, "*" },
+	{ 0 },
+};
 
 json_t *result_to_json(const struct result *res)
 {
 	struct emitter e;
 
 	emit_init_tree(&e);
-	emit_result(&e, res);
+	emit_fields(&e, result_fields, res);
 	return emit_tree(&e);
 }
 
@@ -708,7 +835,7 @@ json_t *isolation_to_json(const struct isolation *is)
 	struct emitter e;
 
 	emit_init_tree(&e);
-	emit_isolation(&e, is);
+	emit_fields(&e, isolation_fields, is);
 	return emit_tree(&e);
 }
 
@@ -717,7 +844,7 @@ char *result_to_text(const struct result *res)
 	struct emitter e;
 
 	emit_init_text(&e, RESULT_TEXT_MAX);
-	emit_result(&e, res);
+	emit_fields(&e, result_fields, res);
 	return emit_text(&e, NULL);
 }
 

@@ -7,10 +7,8 @@
 
 #include "base/error.h"
 #include "spec/limits.h"
+#include "spec/schema.h"
 #include "spec/usage.h"
-
-#include <jansson.h>
-#include <stdbool.h>
 
 enum run_status {
 	STATUS_SUCCESS,
@@ -180,6 +178,16 @@ struct result {
 	int64_t created_realtime_ns;
 	char node[65];
 };
+
+/* The words of a status and of a cause, as JSON Schema's types have them. */
+#define RESULT_STATUSES                                                                            \
+	"success|error|timeout|limit|cancelled|denied|setup_error|interrupted|internal_error"
+#define RESULT_CAUSES                                                                              \
+	"exit|signal|timeout|cpu_time|idle|memory|output|pids|disk|policy|cancelled|setup|"        \
+	"interrupted|internal"
+
+/* Result, and the shapes of its parts. */
+extern const struct schema result_shapes[];
 
 const char *status_name(enum run_status status);
 const char *cause_name(enum cause_kind kind);

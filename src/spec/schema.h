@@ -42,7 +42,10 @@ struct schema_field {
 	size_t beside;	  /* of a second member: the number of entries, or the set of limits */
 	size_t max;	  /* most bytes of a text or a word */
 	size_t max_count; /* most entries of a list */
-	bool sparse;	  /* left out of an answer that has nothing for it */
+	/* The table of a part, or of the entries of a list; and the size of one in memory. */
+	const struct schema_field *of;
+	size_t size;
+	bool sparse; /* left out of an answer that has nothing for it */
 };
 
 /* A key of other interfaces, and what says the same here. */
@@ -86,6 +89,11 @@ struct schema_book {
 static inline void *field_member(const struct schema_field *f, void *object)
 {
 	return (char *)object + f->offset;
+}
+
+static inline const void *field_in(const struct schema_field *f, const void *object)
+{
+	return (const char *)object + f->offset;
 }
 
 /* NULL: the book has no such shape. */

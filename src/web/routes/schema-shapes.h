@@ -2,12 +2,12 @@
 /* Shared by the files with shapes: words that several of them take, and the tables of the book. */
 #pragma once
 
+#include "spec/result.h"
 #include "web/routes/schema-table.h"
 
 #include <stddef.h>
 
-#define SCHEMA_STATUS                                                                              \
-	"success|error|timeout|limit|cancelled|denied|setup_error|interrupted|internal_error"
-#define SCHEMA_STATE "queued|running|" SCHEMA_STATUS
+#define SCHEMA_STATUS RESULT_STATUSES
+#define SCHEMA_STATE  "queued|running|" SCHEMA_STATUS
 
 extern const struct schema history_shapes[], host_shapes[], session_shapes[], compat_shapes[];

@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shapes of results and events, and the book of all shapes; those of requests are in spec/request.h. See schema-table.h. */
+/* Shapes of events and of parts of results that are trees, and the book of all shapes. Those of requests and results are in spec/. */
 #include "web/routes/schema-shapes.h"
 
 #include "spec/request.h"
-
-#define CAUSE                                                                                      \
-	"exit|signal|timeout|cpu_time|idle|memory|output|pids|disk|policy|cancelled|setup|"        \
-	"interrupted|internal"
+#include "spec/result.h"
 
 static const struct schema_field problem[] = {
 	{ "type", "=about:blank", NULL },
@@ -15,99 +12,6 @@ static const struct schema_field problem[] = {
 	{ "code", "string", "stable word, for programs, such as invalid_field or not_found" },
 	{ "detail", "string", "one sentence that says what to do, for people" },
 	{ "field", "string", "key of the request that is wrong" },
-	{ 0 },
-};
-
-static const struct schema_field cause[] = {
-	{ "kind", CAUSE, NULL },
-	{ "detail", "string?", "one sentence" },
-	{ "limit_key", "string?", "key of the limit that was hit" },
-	{ "limit", "number?", "value of that limit" },
-	{ "peak", "number?", "measured peak" },
-	{ "retryable", "boolean", NULL },
-	{ "suggest", "number?", "a limit worth retrying with" },
-	{ 0 },
-};
-
-static const struct schema_field usage[] = {
-	{ "user", "number?", "seconds" },
-	{ "system", "number?", "seconds" },
-	{ "pids_peak", "integer?", NULL },
-	{ "io_read", "integer?", "bytes" },
-	{ "io_write", "integer?", "bytes" },
-	{ "start", "number?", "seconds from acceptance to the program's first instruction" },
-	{ "limit_hits", "[string]", "limits that were hit although the exit code is 0" },
-	{ 0 },
-};
-
-static const struct schema_field stage[] = {
-	{ "name", "string", NULL },
-	{ "status", SCHEMA_STATUS, NULL },
-	{ "exit_code", "integer?", NULL },
-	{ "signal", "integer?", NULL },
-	{ "duration", "number?", "seconds" },
-	{ "cpu_time", "number?", "seconds" },
-	{ "memory_peak", "integer?", "bytes" },
-	{ "cause", "Cause", NULL },
-	{ "stdout", "string", "only of stages with streams of their own: a compiler's output" },
-	{ "stderr", "string", NULL },
-	{ 0 },
-};
-
-static const struct schema_field test[] = {
-	{ "name", "string", "as given" },
-	{ "group", "string", "as given" },
-	{ "verdict",
-	  "passed|wrong_answer|presentation_error|compile_error|timeout|limit|cancelled|error|"
-	  "checker_error|skipped",
-	  NULL },
-	{ "code", "AC|WA|TLE|MLE|OLE|RE|CE|PE|IE|SK", "the same in the word of contest judges" },
-	{ "passed", "boolean", NULL },
-	{ "status", SCHEMA_STATUS, "of the program" },
-	{ "exit_code", "integer?", "of the program, also when its output is wrong" },
-	{ "signal", "integer?", NULL },
-	{ "cause", "Cause", "reason for the program's end" },
-	{ "stdout", "string?", "whole up to limits.output" },
-	{ "stderr", "string?", NULL },
-	{ "duration", "number?", "seconds" },
-	{ "cpu_time", "number?", "seconds" },
-	{ "memory_peak", "integer?", "bytes" },
-	{ "clock", "string?", "which one found it too slow: cpu or wall" },
-	{ "waited", "number",
-	  "seconds by which its timeout was extended, because others used its processor" },
-	{ "error", "Failure?", "the error that ended the program, where it is recognised" },
-	{ "difference", "Difference?", "the first one between output and expected" },
-	{ "points", "number", "0 unless the test passed, or its checker gave some" },
-	{ "message", "string", "what the program that judges printed, or how it failed" },
-	{ "transcript", "string",
-	  "the talk with an interactor: lines of the program begin with >, its with <" },
-	{ 0 },
-};
-
-static const struct schema_field test_group[] = {
-	{ "name", "string", NULL },
-	{ "verdict",
-	  "passed|wrong_answer|presentation_error|compile_error|timeout|limit|cancelled|error|"
-	  "checker_error|skipped",
-	  "of its first test that failed" },
-	{ "code", "AC|WA|TLE|MLE|OLE|RE|CE|PE|IE|SK", NULL },
-	{ "passed", "boolean", NULL },
-	{ "points", "number", "absent if neither it nor one of its tests has any" },
-	{ "possible", "number", NULL },
-	{ 0 },
-};
-
-static const struct schema_field difference[] = {
-	{ "line", "integer", "in the output, from 1" },
-	{ "column", "integer", "in characters, from 1" },
-	{ "expected", "string?", "what should stand there; null: nothing" },
-	{ "got", "string?", "what stands there; null: the output has ended" },
-	{ 0 },
-};
-
-static const struct schema_field points[] = {
-	{ "earned", "number", NULL },
-	{ "possible", "number", NULL },
 	{ 0 },
 };
 
@@ -164,117 +68,6 @@ static const struct schema_field turn_session[] = {
 static const struct schema_field chosen_timeout[] = {
 	{ "timeout", "number", "seconds" },
 	{ "reason", "string", NULL },
-	{ 0 },
-};
-
-static const struct schema_field file[] = {
-	{ "path", "string", NULL },
-	{ "size", "integer", "bytes" },
-	{ "sha256", "string", NULL },
-	{ 0 },
-};
-
-static const struct schema_field change[] = {
-	{ "path", "string", "below /workspace" },
-	{ "change", "added|changed|removed", NULL },
-	{ "type", "file|directory|link|other", NULL },
-	{ "size", "integer", "bytes of a file" },
-	{ "sha256", "string?", "of an added or changed file" },
-	{ "conflict", "boolean",
-	  "another run changed this path meanwhile; this run ended later and won" },
-	{ 0 },
-};
-
-static const struct schema_field skipped[] = {
-	{ "path", "string", "below /workspace" },
-	{ "reason", "string", NULL },
-	{ 0 },
-};
-
-static const struct schema_field isolation[] = {
-	{ "tier", "string?", "full, reduced or minimal" },
-	{ "user", "string?", NULL },
-	{ "cgroup", "string?", NULL },
-	{ "seccomp", "string?", NULL },
-	{ "landlock", "integer", "the ABI in force" },
-	{ "proc", "string?", NULL },
-	{ "net", "string?", NULL },
-	{ "broker", "string?", "confined or open" },
-	{ "front", "string?",
-	  "confined, partly, open, or caller (the calling process made the sandbox itself)" },
-	{ "missing", "[string]", "layers that did not hold" },
-	{ 0 },
-};
-
-static const struct schema_field result[] = {
-	{ "id", "string", NULL },
-	{ "language", "string?", NULL },
-	{ "status", SCHEMA_STATUS, NULL },
-	{ "success", "boolean", NULL },
-	{ "exit_code", "integer?",
-	  "128+n for signal n, 124 timeout, 137 memory, null where nothing ran" },
-	{ "signal", "integer?", NULL },
-	{ "cause", "Cause", NULL },
-	{ "stdout", "string", "head and tail if longer than limits.output" },
-	{ "stderr", "string", NULL },
-	{ "stdout_bytes", "integer", "bytes that the program wrote" },
-	{ "stderr_bytes", "integer", NULL },
-	{ "stdout_truncated", "boolean", NULL },
-	{ "stderr_truncated", "boolean", NULL },
-	{ "stdout_binary", "boolean",
-	  "stdout has bytes that are not UTF-8; they are shown as U+FFFD" },
-	{ "stderr_binary", "boolean", NULL },
-	{ "value", "any", "value of the last expression, or of the invoked method" },
-	{ "value_type", "string", "name of the value's type; only of evaluated programs" },
-	{ "value_repr", "string",
-	  "the value as its language prints it; only of evaluated programs, and of values that are "
-	  "not large" },
-	{ "value_truncated", "boolean",
-	  "the value is too large for this result and null here; GET …/value has all of it; only "
-	  "of evaluated programs" },
-	{ "value_bytes", "integer", "of the JSON text of such a value" },
-	{ "outputs", "[RichOutput]",
-	  "charts, tables and other rich values; only of evaluated programs" },
-	{ "files", "[File]", "files that the program wrote in the work directory" },
-	{ "files_truncated", "boolean", NULL },
-	{ "duration", "number?", "seconds" },
-	{ "cpu_time", "number?", "seconds" },
-	{ "memory_peak", "integer?", "bytes" },
-	{ "usage", "Usage", NULL },
-	{ "stages", "[Stage]", NULL },
-	{ "tests", "[Test]", "verdict and output of each test of the request" },
-	{ "groups", "[TestGroup]", "of tests; absent without" },
-	{ "points", "Points",
-	  "sum over the groups and the tests without one; absent if none has any" },
-	{ "error", "Failure?", "the error that ended the program, where it is recognised" },
-	{ "suggestion", "string", "what to do about the error; absent where it is not known" },
-	{ "history", "boolean", "false: nothing of the execution is stored; absent otherwise" },
-	{ "warnings", "[string]",
-	  "what the caller would not expect: a module to preload that does not exist, the loss of "
-	  "a "
-	  "session's state after the last execution; absent without" },
-	{ "denials", "[Denial]", NULL },
-	{ "denials_omitted", "integer", "number of refusals that are not listed" },
-	{ "isolation", "Isolation", NULL },
-	{ "network", "[DestinationUse]",
-	  "connections; absent unless the request names destinations" },
-	{ "network_omitted", "integer", "number of connections that are not listed" },
-	{ "changes", "[Change]", "changes to the workspace; absent without a workspace" },
-	{ "changes_omitted", "integer", "number of changes that are not listed" },
-	{ "skipped", "[SkippedEntry]",
-	  "entries that a workspace cannot hold, such as pipes and links that leave it" },
-	{ "applied", "boolean", "true: all changes were applied; false: none" },
-	{ "apply_error", "string", "reason why wanted changes were not applied" },
-	{ "host_calls", "[HostCall]", "each call; absent without host functions" },
-	{ "session", "TurnSession", "only of executions in a session" },
-	{ "timeout_chosen", "ChosenTimeout?", "of an \"adaptive\" timeout" },
-	{ "labels", "{string}", NULL },
-	{ "runtime", "string?", NULL },
-	{ "policy", "string?", NULL },
-	{ "via", "daemon|pool|direct", "the broker that ran it" },
-	{ "cached_build", "boolean", NULL },
-	{ "created_at", "time", "UTC" },
-	{ "node", "string?", NULL },
 	{ 0 },
 };
 
@@ -351,13 +144,6 @@ static const struct schema_field result_event[] = { EVENT("result"),
 
 static const struct schema shapes[] = {
 	{ "Problem", "An API error (RFC 9457).", problem, "type title status code detail" },
-	{ "Cause", "Reason for the end.", cause, "*" },
-	{ "Usage", "Values of the kernel's counters.", usage, "*" },
-	{ "Stage", "One step of a run.", stage, "*-stdout stderr" },
-	{ "Test", "Outcome of one test.", test, "*-name group points message transcript" },
-	{ "Difference", "Where an output differs from what was expected.", difference, "*" },
-	{ "TestGroup", "Outcome of tests that stand together.", test_group, "*-points possible" },
-	{ "Points", "What the tests were worth.", points, "*" },
 	{ "Failure", "An error that ended a program.", failure, "*-traceback" },
 	{ "Denial", "Something that the sandbox refused.", denial, "*-source" },
 	{ "DestinationUse", "Connections of a program to one host and port.", destination_use,
@@ -366,16 +152,6 @@ static const struct schema shapes[] = {
 	{ "HostCall", "One call of a host function.", host_call_entry, "*" },
 	{ "TurnSession", "The session of an execution.", turn_session, "*" },
 	{ "ChosenTimeout", "A timeout that Atoll chose.", chosen_timeout, "*" },
-	{ "File", "A file that a program wrote.", file, "*" },
-	{ "Change", "A change that a program made to its workspace.", change, "*-conflict" },
-	{ "SkippedEntry", "An entry that was not kept.", skipped, "*" },
-	{ "Isolation", "Isolation layers that held the program.", isolation, "*" },
-	{ "Result", "Result of an execution.", result,
-	  "*-tests groups points suggestion value_type value_repr value_truncated "
-	  "value_bytes outputs "
-	  "denials_omitted network network_omitted "
-	  "host_calls session history warnings changes "
-	  "changes_omitted skipped applied apply_error" },
 	{ "StartEvent", "The execution was accepted.", start_event, EVENT_KEYS },
 	{ "StdoutEvent", "The program wrote to standard output.", stdout_event,
 	  EVENT_KEYS " offset" },
@@ -394,9 +170,9 @@ static const struct schema shapes[] = {
 	{ 0 },
 };
 
-static const struct schema *const tables[] = {
-	request_shapes, shapes, history_shapes, host_shapes, session_shapes, compat_shapes, NULL
-};
+static const struct schema *const tables[] = { request_shapes, result_shapes, shapes,
+					       history_shapes, host_shapes,   session_shapes,
+					       compat_shapes,  NULL };
 
 static const struct schema_union unions[] = {
 	{ "Event", "One thing that happened in an execution; `result` is the last one.",
