@@ -56,7 +56,7 @@ LIBRARIES = {
     "curl/curl.h": {"engine"},
     "archive.h": {"engine"},
     "archive_entry.h": {"engine"},
-    "pcre2.h": {"mcp"},
+    "pcre2.h": {"run/analyse", "mcp"},
     "yaml.h": {"spec"},
     "pthread.h": {"box/egress", "base/loop"},
 }

@@ -22,7 +22,7 @@ PURE = re.compile(
     | malloc | calloc | realloc | reallocarray | free | qsort | qsort_r | bsearch | abort
     | to(?:lower|upper) | is(?:alnum|alpha|digit|space|xdigit|print)
     | floor | ceil | round | lround | llround | trunc | fmod | isnan | isinf | l?labs
-    | json_\w+ | jsonp_\w+ | yaml_\w+
+    | json_\w+ | jsonp_\w+ | yaml_\w+ | pcre2_\w+
     | __errno_location | __ctype_\w+ | __assert_fail | __stack_chk_fail
     | __(?:mem|str|stp|v?snprintf|v?asprintf|fdelt)\w*_chk | __isoc99_sscanf
     | _GLOBAL_OFFSET_TABLE_ | __u?(?:div|mod|mul)ti[34] | sig(?:abbrev|descr)_np | strerror\w*
@@ -33,7 +33,7 @@ PURE = re.compile(
 # Lower libraries hold these beside pure functions.
 IMPURE = re.compile(r"^(?:clock_(?!format_utc)\w+|fd_\w+|buf_read_fd|sys_\w+|host_\w+|loop_\w+|source_\w+)$")
 
-FORBIDDEN = re.compile(r"^(?:json_\w+|yaml_\w+|sqlite3_\w+|curl_\w+|pthread_create|thrd_create)$")
+FORBIDDEN = re.compile(r"^(?:json_\w+|yaml_\w+|pcre2_\w+|sqlite3_\w+|curl_\w+|pthread_create|thrd_create)$")
 
 
 def symbols(library, *options):

@@ -40,12 +40,9 @@ static bool fits_type(const char *want, struct span type)
 static const struct advice *find_row(const struct advice *rows, struct span type,
 				     struct span message, struct slots *ret)
 {
-	for (const struct advice *row = rows; row && row->category; row++) {
-		*ret = (struct slots){ 0 };
-		if (fits_type(row->exception, type) &&
-		    (!row->message || text_match(row->message, message, ret)))
+	for (const struct advice *row = rows; row && row->category; row++)
+		if (fits_type(row->exception, type) && text_match(&row->match, message, ret))
 			return row;
-	}
 	return NULL;
 }
 
@@ -162,7 +159,7 @@ static int put_ruled(struct buf *out, const char *rule, struct span module)
 
 static const struct package_hint *find_package(const struct family *family, struct span module)
 {
-	for (const struct package_hint *p = family->package; p && p->module; p++) {
+	for (const struct package_hint *p = family->packages; p && p->module; p++) {
 		size_t n = strlen(p->module);
 
 		if (module.len >= n && memcmp(module.data, p->module, n) == 0 &&
@@ -344,7 +341,6 @@ bool advice_is_of_memory(const struct advice_input *in)
 
 int advice_find(const struct advice_input *in, struct advice_output *ret)
 {
-	static const struct advice network = { NULL, NULL, "network", ADVICE_NO_NETWORK, NULL };
 	const struct finding *f = in->finding;
 	struct sentence s = { .in = in, .line = f->line, .out = &ret->text };
 	const struct advice *row = NULL;
@@ -356,9 +352,7 @@ int advice_find(const struct advice_input *in, struct advice_output *ret)
 		ret->category = f->category;
 		return buf_puts(&ret->text, f->said);
 	}
-	if (f->category && strcmp(f->category, network.category) == 0)
-		row = &network;
-	if (!row && f->found)
+	if (f->found)
 		row = find_any(in, f->exception, (struct span){ f->message.data, f->message.len },
 			       &s.slots);
 	if (!row && f->cause_exception.len > 0) {

@@ -19,6 +19,7 @@ struct analysis_work {
 	struct ending_view view;
 	struct ending_advice ending;
 	const struct family *family;
+	const char *usual; /* the family's name for the program's file */
 	struct program_source source;
 	struct finding finding;
 	struct advice_output advice;
@@ -34,23 +35,16 @@ static void work_done(struct analysis_work *w)
 	source_done(&w->source);
 }
 
-/* The program's path if a place is known only by its text. */
-static const char *program_name(const char *language)
+const struct family *family_find(const char *language, const char **ret_source)
 {
-	static const struct {
-		const char *language, *file;
-	} names[] = {
-		{ "python", "main.py" }, { "javascript", "main.js" }, { "typescript", "main.ts" },
-		{ "bash", "main.sh" },	 { "ruby", "main.rb" },	      { "go", "main.go" },
-		{ "c", "main.c" },	 { "cpp", "main.cpp" },	      { "rust", "main.rs" },
-		{ "php", "main.php" },	 { "perl", "main.pl" },	      { "lua", "main.lua" },
-		{ "r", "main.R" },	 { "java", "Main.java" },
-	};
-
-	for (size_t i = 0; language && i < ARRAY_SIZE(names); i++)
-		if (strcmp(names[i].language, language) == 0)
-			return names[i].file;
-	return "main.txt";
+	for (const struct family *f = families; f->languages[0]; f++)
+		for (size_t i = 0; i < FAMILY_LANGUAGES_MAX && f->languages[i]; i++)
+			if (strcmp(f->languages[i], language) == 0) {
+				if (ret_source)
+					*ret_source = f->sources[i];
+				return f;
+			}
+	return NULL;
 }
 
 static const char *language_of(const struct analysis_work *w)
@@ -67,7 +61,7 @@ static const char *language_of(const struct analysis_work *w)
 /* The program's file, or that of the failed stage. */
 static struct span place_program(struct analysis_work *w)
 {
-	const char *name = program_name(language_of(w)), *dot = strrchr(name, '.');
+	const char *name = w->usual, *dot = strrchr(name, '.');
 	const char *entry = json_string_value(json_object_get(w->source.request, "entry"));
 
 	if (w->source.stage == 0 && entry)
@@ -131,8 +125,7 @@ static int read_words(struct analysis_work *w)
 	if (r < 0)
 		return r;
 	finding_locate(f, w->family->inner_last);
-	if (w->family->refine)
-		w->family->refine(f, &w->source);
+	source_refine(&w->source, f, w->family->refine);
 	if (f->line <= 0)
 		return 0;
 	if (f->file.len == 0)
@@ -216,10 +209,9 @@ static struct span exception_of(const struct analysis_work *w)
 
 static const char *error_type_of(const struct analysis_work *w)
 {
-	bool python = w->family == &family_python && w->finding.found;
+	bool own = !w->ending.decides && !w->view.compiling && w->finding.found;
 
-	return !w->ending.decides && !w->view.compiling && python ? "python_exception"
-								  : w->ending.error_type;
+	return own && w->family->error_type ? w->family->error_type : w->ending.error_type;
 }
 
 /* "Handle `Stop` (no configuration) on line 4, or remove its reason." */
@@ -361,7 +353,7 @@ json_t *analysis_make(const json_t *request, const json_t *result)
 				 0, "error_type", "none", "exception", "message", "file", "line",
 				 "frames", "excerpt", "category", "suggestion");
 	source_enter_stage(&w.source, w.view.last);
-	w.family = family_find(language_of(&w));
+	w.family = family_find(language_of(&w), &w.usual);
 	r = ending_judge(&w.view, &w.ending);
 	if (r >= 0 && words_count(&w))
 		r = read_words(&w);
@@ -378,8 +370,8 @@ static int read_error(struct analysis_work *w, const struct error_input *in)
 		.view = { .words = in->words ? in->words : "",
 			  .words_len = in->words_len,
 			  .detail = in->detail ? in->detail : "" },
-		.family = family_find(in->language),
 	};
+	w->family = family_find(in->language, &w->usual);
 	if (in->stage) {
 		source_enter_stage(&w->source, in->stage);
 		w->view.compiling = ending_is_compiler(in->stage);
@@ -419,19 +411,18 @@ static bool is_no_program(const struct analysis_work *w)
 {
 	static const char *const types[] = { "SyntaxError", "IndentationError", "TabError" };
 	const struct finding *f = &w->finding;
-	bool python = w->family == &family_python, refused = false;
+	bool refused = false;
 	static const char work[] = ANALYSE_WORK "/"; /* of modules: file:///sandbox/main.mjs */
 	char path[FINDING_PATH];
 
-	if (!python && w->family != &family_node)
+	if (w->family->refused == REFUSED_NEVER)
 		return false;
 	for (size_t i = 0; i < ARRAY_SIZE(types); i++)
 		refused = refused || span_is(f->exception, types[i]);
-	/* Python shows the line that it cannot read as a frame without a function. */
 	for (size_t i = 0; i < f->n_frames; i++)
 		if (f->frames[i].file.len > 0 &&
 		    memmem(f->frames[i].file.data, f->frames[i].file.len, work, strlen(work)) &&
-		    (!python || f->frames[i].function.len > 0))
+		    (w->family->refused == REFUSED_ANY || f->frames[i].function.len > 0))
 			return false;
 	return refused && f->line > 0 && path_normal(f->file, path);
 }
@@ -439,7 +430,7 @@ static bool is_no_program(const struct analysis_work *w)
 enum words_meaning analysis_meaning(const struct error_input *in)
 {
 	_cleanup_(work_done) struct analysis_work w = { 0 };
-	const struct advice_input about = { .family = family_find(in->language),
+	const struct advice_input about = { .family = family_find(in->language, NULL),
 					    .finding = &w.finding,
 					    .source = &w.source };
 

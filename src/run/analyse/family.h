@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A family of languages: the forms of its errors, and the advice for them. */
+/*
+ * A family of languages: the forms of its errors, and the advice for them. The tables are made from languages/errors/ by
+ * tools/embed-errors.py, so that an analysis needs no file and a start reads none.
+ */
 #pragma once
 
 #include "run/analyse/finding.h"
@@ -13,20 +16,11 @@
  */
 struct advice {
 	const char *exception; /* NULL: any; "A*": begins with A */
-	const char *message;   /* NULL: any; see match-text.h */
+	struct pattern match;
 	const char *category;
 	const char *text;
 	const char *near; /* used instead if a similar word was found; NULL: no search */
 };
-
-#define ADVICE_NO_NETWORK                                                                          \
-	"The sandbox reaches only machines that the request names and the policy permits: name "   \
-	"this one with `--network allow:HOST:PORT` (`network`), or send what the program needs "   \
-	"along with `--file NAME=PATH` (`files`)."
-#define ADVICE_NO_LISTENER                                                                         \
-	"Nothing listens at that address inside the sandbox: start the server first. Servers of "  \
-	"the host are out of reach, and a port of another machine must be named with "             \
-	"`--network allow:HOST:PORT`."
 
 struct import_hint {
 	const char *name;      /* "np" */
@@ -39,27 +33,37 @@ struct package_hint {
 	const char *registry; /* NULL: none */
 };
 
-struct family {
-	const char *languages[4];	/* NULL-terminated */
-	const struct find_row *compile; /* NULL: no compiler */
-	const struct find_row *run;
-	const struct advice *advice;	    /* ended by a row without category */
-	const struct import_hint *imports;  /* may be NULL; ended by NULL, as are these: */
-	const struct package_hint *package; /* may be NULL */
-	const char *words;		    /* well-known names, blank-separated; may be NULL */
-	const char *registry;		    /* "pip"; how a module is called there: {1} */
-	const char *debian;		    /* Debian's rule for a module's name; NULL: none */
-	bool inner_last;		    /* the last frame printed is the innermost one */
-	bool dedents;			    /* shows lines without their indentation */
-	int tabs;			    /* columns count tabs by this width; 0: as one byte */
-	/* Adds what only the program's text can tell, such as a line number. May be NULL. */
-	void (*refine)(struct finding *f, struct program_source *src);
+/* Whether a runtime reads all of a program before the first line runs, and which frames tell that lines ran. */
+enum refusal {
+	REFUSED_NEVER,
+	REFUSED_ANY, /* each frame in the caller's files */
+	REFUSED_NAMED, /* those with a function: the line that cannot be read is shown as a frame without one */
 };
 
-extern const struct family family_python, family_node, family_shell, family_ruby, family_php,
-	family_perl, family_lua, family_r, family_c, family_rust, family_go, family_java;
+enum { FAMILY_LANGUAGES_MAX = 4 };
 
-/* By name of the language; NULL: none. */
-const struct family *family_find(const char *language);
+struct family {
+	const char *languages[FAMILY_LANGUAGES_MAX];
+	const char *sources[FAMILY_LANGUAGES_MAX]; /* the program's file, by language */
+	const struct find_row *compile;		   /* NULL: no compiler */
+	const struct find_row *run;
+	const struct refine_row *refine;     /* may be NULL */
+	const struct advice *advice;	     /* ended by a row without category */
+	const struct import_hint *imports;   /* may be NULL; ended by NULL, as are these: */
+	const struct package_hint *packages; /* may be NULL */
+	const char *words;		     /* well-known names, blank-separated; may be NULL */
+	const char *error_type;		     /* of a program's error; NULL: by the way it ended */
+	const char *registry;		     /* "pip"; how a module is called there: {1} */
+	const char *debian;		     /* Debian's rule for a module's name; NULL: none */
+	enum refusal refused;
+	bool inner_last; /* the last frame printed is the innermost one */
+	bool dedents;	 /* shows lines without their indentation */
+	int tabs;	 /* columns count tabs by this width; 0: as one byte */
+};
+
+/* By name of the language, with the program's file unless ret_source is NULL; NULL: none. */
+const struct family *family_find(const char *language, const char **ret_source);
+/* All of them, ended by one without languages. */
+extern const struct family families[];
 /* Rows for errors of system calls in any language. */
 extern const struct advice advice_common[];

@@ -208,7 +208,7 @@ static int take_finding_line(struct finding *f, const struct find_row *row, cons
 
 static int read_line(struct finding *f, const struct find_row *rows, struct span line)
 {
-	for (const struct find_row *row = rows; row->pattern; row++) {
+	for (const struct find_row *row = rows; row->kind; row++) {
 		struct slots s;
 
 		if (row->in && !(row->in & f->state))
@@ -220,7 +220,7 @@ static int read_line(struct finding *f, const struct find_row *rows, struct span
 			f->state = row->to ? row->to : f->state;
 			return 0;
 		}
-		if (row->kind != FIND_CARET && text_match(row->pattern, line, &s))
+		if (row->kind != FIND_CARET && text_match(&row->match, line, &s))
 			return take_finding_line(f, row, &s, line);
 	}
 	if (f->open && f->more++ < FINDING_MORE)

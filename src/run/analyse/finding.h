@@ -27,7 +27,7 @@ enum find_kind {
 	FIND_NAME,     /* function of the next frame */
 	FIND_FRAME,
 	FIND_CALLS,	  /* a -> b -> c in %m */
-	FIND_CARET,	  /* marks the column in the line above; its pattern is not used */
+	FIND_CARET,	  /* marks the column in the line above; it has no pattern */
 	FIND_CAUSE,	  /* the cause of the error */
 	FIND_CAUSE_WHERE, /* the place of the cause: the first one in the caller's files */
 	FIND_CHAIN,	  /* the error so far caused the one that follows */
@@ -54,8 +54,8 @@ enum find_flag {
 };
 
 struct find_row {
-	const char *pattern; /* see match-text.h */
 	enum find_kind kind;
+	struct pattern match;
 	unsigned in; /* states in which the row is tried; 0: all */
 	unsigned to; /* state after it; 0: the same */
 	unsigned flags;
@@ -78,7 +78,7 @@ struct finding {
 	size_t n_frames;
 	bool found;
 	int64_t cause_line;
-	/* Set if refine() knows more than the message: the category, and the suggestion or NULL. */
+	/* Set by a row of `refine` that knows more than the message: the category and the suggestion. */
 	const char *category, *said;
 
 	/* State of the machine. */
@@ -90,7 +90,7 @@ struct finding {
 
 struct family;
 
-/* Reads text by the rows (ended by a row without pattern). -ENOMEM is the only failure. */
+/* Reads text by the rows (ended by a row without kind). -ENOMEM is the only failure. */
 int finding_read(struct finding *f, const struct find_row *rows, struct span text) _must_check_;
 void finding_done(struct finding *f);
 #define _cleanup_finding_ _cleanup_(finding_done)

@@ -1,146 +1,152 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * See match-text.h. Matching tries the shortest piece for each hole and backtracks if the rest does not match.
- * A budget of steps per line keeps hostile text from costing more than linear time: a line that exceeds it does
- * not match.
+ * See match-text.h. A pattern is compiled when a line has its `needs` for the first time, and kept until the process ends: most runs
+ * fail in few ways, and none of the patterns costs a start. Threads may compile the same one; the first to be done keeps its own.
+ *
+ * Output is hostile. PCRE2 gives up on a line that takes more steps than a multiple of its length, or more heap than a small bound,
+ * and such a line does not match.
  */
 #include "run/analyse/match-text.h"
 
+#define PCRE2_CODE_UNIT_WIDTH 8
+#include <pcre2.h>
+
+#include <assert.h>
 #include <ctype.h>
+#include <stdatomic.h>
 #include <string.h>
 
-enum { STEPS_MAX = 20000 };
-
-struct matcher {
-	struct span text;
-	struct slots *slots;
-	int steps;
-};
-
-static bool match_from(struct matcher *m, const char *pattern, size_t at);
-
-/* One row a kind of hole: the slot of its piece, the bytes it accepts, its minimum length. */
-static bool takes_any(unsigned char c)
-{
-	return c != '\0';
-}
-
-static bool takes_path(unsigned char c)
-{
-	return c > ' ' && c != '"' && c != '\'' && c != '`';
-}
-
-static bool takes_digit(unsigned char c)
-{
-	return isdigit(c);
-}
-
-static bool takes_type(unsigned char c)
-{
-	return isalnum(c) || (c && strchr("_.$\\:", c)) || c >= 0x80;
-}
-
-static bool takes_blank(unsigned char c)
-{
-	return c == ' ' || c == '\t';
-}
-
-static const struct hole {
-	char letter;
-	char slot; /* 0: not kept */
-	bool (*takes)(unsigned char c);
-	size_t least;
-} holes[] = {
-	{ 'f', 'f', takes_path, 1 },  { 'p', 'f', takes_any, 1 },  { 'l', 'l', takes_digit, 1 },
-	{ 'c', 'c', takes_digit, 1 }, { 'e', 'e', takes_type, 1 }, { 'm', 'm', takes_any, 0 },
-	{ 'n', 'n', takes_any, 1 },   { '1', '1', takes_any, 1 },  { '2', '2', takes_any, 1 },
-	{ '3', '3', takes_any, 1 },   { 's', 0, takes_any, 0 },	   { '_', 0, takes_blank, 0 },
+enum {
+	STEPS_LEAST = 500,
+	STEPS_PER_BYTE = 16,
+	STEPS_MAX = 20000,
+	HEAP_KIB = 256,
+	REGEX_MAX = 4096
 };
 
 static const char slot_letters[TEXT_SLOTS + 1] = "flcemn123";
 
-static size_t slot_index(char letter)
-{
-	return (size_t)(strchr(slot_letters, letter) - slot_letters);
-}
-
 /* A type does not begin like a number nor end like a path or a label. */
-static bool is_type(struct span s)
-{
-	unsigned char first = (unsigned char)s.data[0], last = (unsigned char)s.data[s.len - 1];
+static const struct hole {
+	char letter;
+	char slot; /* 0: not kept */
+	const char *takes;
+} holes[] = {
+	{ 'f', 'f', "[^\\x00-\\x20\"'`]+?" },
+	{ 'p', 'f', "[^\\x00]+?" },
+	{ 'l', 'l', "[0-9]+?" },
+	{ 'c', 'c', "[0-9]+?" },
+	{ 'e', 'e', "[A-Za-z_\\\\\\x80-\\xff][\\w.$\\\\:\\x80-\\xff]*?(?<![:.])" },
+	{ 'm', 'm', "[^\\x00]*?" },
+	{ 'n', 'n', "[^\\x00]+?" },
+	{ '1', '1', "[^\\x00]+?" },
+	{ '2', '2', "[^\\x00]+?" },
+	{ '3', '3', "[^\\x00]+?" },
+	{ 's', 0, "[^\\x00]*?" },
+	{ '_', 0, "[ \\t]*+" },
+};
 
-	return (isalpha(first) || first == '_' || first == '\\' || first >= 0x80) && last != ':' &&
-	       last != '.';
+/* The hole at the front of a pattern's text; NULL: there is none. *ret_len: bytes of that, or of what stands there instead. */
+static const struct hole *hole_at(const char *text, size_t *ret_len)
+{
+	*ret_len = (*text == '%' || *text == '\\') && text[1] ? 2 : 1;
+	for (size_t i = 0; *text == '%' && i < ARRAY_SIZE(holes); i++)
+		if (holes[i].letter == text[1])
+			return &holes[i];
+	return NULL;
 }
 
-static bool match_hole(struct matcher *m, const struct hole *hole, const char *rest, size_t at)
+static pcre2_code *pattern_compile(const char *text)
 {
-	if (hole->letter == '_') {
-		while (at < m->text.len && hole->takes((unsigned char)m->text.data[at]))
-			at++;
-		return match_from(m, rest, at);
-	}
-	for (size_t n = 0; at + n <= m->text.len; n++) {
-		struct span piece = { m->text.data + at, n };
+	_cleanup_buf_ struct buf regex = { .max = REGEX_MAX };
+	pcre2_code *code;
+	int r = 0, why;
+	PCRE2_SIZE at;
 
-		if (n > 0 && !hole->takes((unsigned char)m->text.data[at + n - 1]))
-			return false;
-		if (n < hole->least)
-			continue;
-		/* Nothing follows the hole: it takes all the rest. */
-		if (!*rest && at + n < m->text.len)
-			continue;
-		if (--m->steps < 0)
-			return false;
-		if (*rest && *rest != '%' &&
-		    (at + n >= m->text.len || m->text.data[at + n] != *rest))
-			continue;
-		if (hole->letter == 'e' && !is_type(piece))
-			continue;
-		if (!match_from(m, rest, at + n))
-			continue;
-		if (hole->slot)
-			m->slots->at[slot_index(hole->slot)] = piece;
-		return true;
+	for (size_t n; r >= 0 && *text; text += n) {
+		const struct hole *hole = hole_at(text, &n);
+
+		if (!hole)
+			r = buf_append(&regex, text, n);
+		else
+			r = buf_printf(&regex, hole->slot ? "(%s)" : "%s", hole->takes);
 	}
-	return false;
+	if (r < 0)
+		return NULL;
+	code = pcre2_compile((PCRE2_SPTR)(regex.data ? regex.data : ""), regex.len,
+			     PCRE2_ANCHORED | PCRE2_ENDANCHORED | PCRE2_DOTALL | PCRE2_NEVER_UTF |
+				     PCRE2_NEVER_BACKSLASH_C,
+			     &why, &at, NULL);
+	assert(code || why == PCRE2_ERROR_HEAP_FAILED); /* the tables are ours, and tested */
+	return code;
 }
 
-static bool match_from(struct matcher *m, const char *pattern, size_t at)
+/* NULL: no memory. */
+static const pcre2_code *pattern_code(const struct pattern *p)
 {
-	for (; *pattern; pattern++, at++) {
-		if (--m->steps < 0)
-			return false;
-		if (*pattern == '%') {
-			for (size_t i = 0; i < ARRAY_SIZE(holes); i++)
-				if (holes[i].letter == pattern[1])
-					return match_hole(m, &holes[i], pattern + 2, at);
-			return false;
-		}
-		if (at >= m->text.len || m->text.data[at] != *pattern)
-			return false;
+	static pcre2_code *_Atomic kept[PATTERNS_MAX];
+	pcre2_code *code = atomic_load(&kept[p->number]), *none = NULL;
+
+	assert(p->number > 0 && p->number < PATTERNS_MAX);
+	if (code)
+		return code;
+	code = pattern_compile(p->text);
+	if (code && !atomic_compare_exchange_strong(&kept[p->number], &none, code)) {
+		pcre2_code_free(code);
+		code = none;
 	}
-	return at == m->text.len;
+	return code;
 }
 
-bool text_match(const char *pattern, struct span line, struct slots *ret)
+static bool pattern_run(const pcre2_code *code, const char *text, struct span line,
+			struct slots *ret)
+{
+	size_t steps = STEPS_LEAST + STEPS_PER_BYTE * line.len;
+	pcre2_match_data *match = pcre2_match_data_create(TEXT_SLOTS + 1, NULL);
+	pcre2_match_context *limits = pcre2_match_context_create(NULL);
+	const PCRE2_SIZE *at = NULL;
+
+	if (match && limits) {
+		(void)pcre2_set_match_limit(limits, (uint32_t)MIN(steps, (size_t)STEPS_MAX));
+		(void)pcre2_set_heap_limit(limits, HEAP_KIB);
+		if (pcre2_match(code, (PCRE2_SPTR)line.data, line.len, 0, 0, match, limits) >= 0)
+			at = pcre2_get_ovector_pointer(match);
+	}
+	for (size_t n; at && *text; text += n) {
+		const struct hole *hole = hole_at(text, &n);
+
+		if (!hole || !hole->slot)
+			continue;
+		at += 2;
+		if (at[0] != PCRE2_UNSET)
+			ret->at[strchr(slot_letters, hole->slot) - slot_letters] =
+				(struct span){ line.data + at[0], at[1] - at[0] };
+	}
+	pcre2_match_context_free(limits);
+	pcre2_match_data_free(match);
+	return at != NULL;
+}
+
+bool text_match(const struct pattern *p, struct span line, struct slots *ret)
 {
 	struct slots slots = { 0 };
-	struct matcher m = {
-		.text = { line.data ? line.data : "", MIN(line.len, (size_t)TEXT_LINE_MAX) },
-		.slots = &slots,
-		.steps = STEPS_MAX,
-	};
+	const pcre2_code *code;
 
-	if (!match_from(&m, pattern, 0))
-		return false;
+	line = (struct span){ line.data ? line.data : "", MIN(line.len, (size_t)TEXT_LINE_MAX) };
+	if (p->text) {
+		if (p->needs && !span_has(line, p->needs))
+			return false;
+		code = pattern_code(p);
+		if (!code || !pattern_run(code, p->text, line, &slots))
+			return false;
+	}
 	*ret = slots;
 	return true;
 }
 
 struct span slot(const struct slots *s, char letter)
 {
-	return s->at[slot_index(letter)];
+	return s->at[strchr(slot_letters, letter) - slot_letters];
 }
 
 int64_t slot_number(const struct slots *s, char letter)

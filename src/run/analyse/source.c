@@ -207,6 +207,83 @@ void source_locate(struct program_source *src, struct finding *f, struct span wo
 	}
 }
 
+/* data NULL: there is none. */
+static struct span refine_subject(struct program_source *src, const struct finding *f,
+				  enum refine_of of, size_t i)
+{
+	switch (of) {
+	case REFINE_FIRST:
+		return f->first;
+	case REFINE_WEAK:
+		return f->weak ? f->first : (struct span){ 0 };
+	case REFINE_LINE:
+		return f->line_text;
+	case REFINE_MESSAGE:
+		return (struct span){ f->message.data, f->message.len };
+	case REFINE_TYPE:
+		return f->exception;
+	case REFINE_CODE:
+		return source_code(src);
+	case REFINE_FRAMES:
+		return i < f->n_frames ? f->frames[i].function : (struct span){ 0 };
+	}
+	return (struct span){ 0 };
+}
+
+static bool has_frame(const struct finding *f, const struct pattern *file)
+{
+	struct slots s;
+
+	for (size_t i = 0; i < f->n_frames; i++)
+		if (text_match(file, f->frames[i].file, &s))
+			return true;
+	return !file->text;
+}
+
+/* The line of row->find, with {1} or {n} in it. */
+static void refine_place(struct program_source *src, struct finding *f,
+			 const struct refine_row *row, const struct slots *s)
+{
+	const char *hole = strchr(row->find, '{');
+	_cleanup_buf_ struct buf words = { .max = TEXT_LINE_MAX + 64 };
+	struct span piece = hole ? slot(s, hole[1]) : (struct span){ 0 };
+
+	if (strcmp(row->find, "end") == 0) {
+		for (struct span text = source_code(src); text.len > 0; f->line++)
+			(void)text_line(&text);
+	} else if (buf_printf(&words, "%.*s%.*s", (int)strcspn(row->find, "{"), row->find,
+			      (int)piece.len, piece.len > 0 ? piece.data : "") >= 0) {
+		source_locate(src, f, (struct span){ words.data, words.len },
+			      row->last ? SEARCH_LAST : SEARCH_ONLY);
+	}
+}
+
+void source_refine(struct program_source *src, struct finding *f, const struct refine_row *rows)
+{
+	for (const struct refine_row *row = rows; row && row->of && f->found; row++) {
+		for (size_t i = 0; i == 0 || (row->of == REFINE_FRAMES && i < f->n_frames); i++) {
+			struct span text = refine_subject(src, f, row->of, i);
+			struct slots s = { 0 };
+
+			if (!text.data || (row->find && f->line > 0))
+				continue;
+			if (row->has ? !span_has((struct span){ text.data,
+								MIN(text.len,
+								    (size_t)TEXT_BYTES_MAX) },
+						 row->has)
+				     : !text_match(&row->match, text, &s) ||
+					       !has_frame(f, &row->frame))
+				continue;
+			if (row->find)
+				refine_place(src, f, row, &s);
+			if (row->said) {
+				f->category = row->category;
+				f->said = row->said;
+			}
+		}
+	}
+}
+
 static int show_line(struct buf *out, struct span line, int64_t number, int width, bool marked)
 {
 	int r = buf_printf(out, "%c %*" PRId64 " | ", marked ? '>' : ' ', width, number);

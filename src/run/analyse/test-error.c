@@ -91,6 +91,10 @@ static void test_other_languages(void **state)
 {
 	static const char ruby[] = "/sandbox/main.rb:2:in `f': boom (RuntimeError)\n"
 				   "\tfrom /sandbox/main.rb:4:in `<main>'\n";
+	static const char gave_up[] =
+		"g++: fatal error: Killed signal terminated program cc1plus\n";
+	json_auto_t *request = json_pack("{s:s, s:s}", "language", "cpp", "code",
+					 "int main()\n{\n\tthrow 1;\n}\n");
 	static const char gcc[] = "/sandbox/main.c:2:5: error: bad\n";
 	struct error_input in = { .language = "ruby",
 				  .words = ruby,
@@ -108,6 +112,15 @@ static void test_other_languages(void **state)
 	expect_of(&in,
 		  "{\"type\":\"compile_error\",\"message\":\"bad\",\"file\":\"/sandbox/main.c\","
 		  "\"line\":2}");
+	/* A compiler that gives up has no line, and none that throws is to blame. */
+	in = (struct error_input){ .request = request,
+				   .language = "cpp",
+				   .stage = "compile",
+				   .words = gave_up,
+				   .words_len = sizeof(gave_up) - 1 };
+	expect_of(&in, "{\"type\":\"fatal error\",\"message\":\"Killed signal terminated program "
+		       "cc1plus\","
+		       "\"file\":null,\"line\":null}");
 	in = (struct error_input){ .language = "c", .signal = 11, .detail = "killed by SIGSEGV" };
 	expect_of(&in,
 		  "{\"type\":\"SIGSEGV\",\"message\":\"killed by SIGSEGV\",\"file\":null,\"line\":"

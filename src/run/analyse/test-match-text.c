@@ -7,6 +7,9 @@
 #include <cmocka.h>
 #include <string.h>
 
+/* Behind the numbers of the tables. */
+#define P(regex) (&(const struct pattern){ regex, NULL, 900 + __COUNTER__ })
+
 static void expect_slot(const struct slots *s, char letter, const char *want)
 {
 	struct span got = slot(s, letter);
@@ -19,27 +22,29 @@ static void test_holes(void **state _unused_)
 {
 	struct slots s;
 
-	assert_true(
-		text_match("%f:%l:%c: error: %m", span_of("/sandbox/a.c:12:5: error: x: y"), &s));
+	assert_true(text_match(P("%f:%l:%c: error: %m"), span_of("/sandbox/a.c:12:5: error: x: y"),
+			       &s));
 	expect_slot(&s, 'f', "/sandbox/a.c");
 	assert_int_equal(slot_number(&s, 'l'), 12);
 	assert_int_equal(slot_number(&s, 'c'), 5);
 	expect_slot(&s, 'm', "x: y");
-	assert_false(text_match("%f:%l:%c: error: %m", span_of("a b.c:12:5: error: x"), &s));
-	assert_true(text_match("File \"%p\", line %l", span_of("File \"/a b/c.py\", line 3"), &s));
+	assert_false(text_match(P("%f:%l:%c: error: %m"), span_of("a b.c:12:5: error: x"), &s));
+	assert_true(
+		text_match(P("File \"%p\", line %l"), span_of("File \"/a b/c.py\", line 3"), &s));
 	expect_slot(&s, 'f', "/a b/c.py");
-	assert_false(text_match("File \"%p\", line %l", span_of("File \"x\", line 3, in f"), &s));
+	assert_false(
+		text_match(P("File \"%p\", line %l"), span_of("File \"x\", line 3, in f"), &s));
 }
 
 static void test_it_goes_back_where_the_rest_does_not_fit(void **state _unused_)
 {
 	struct slots s;
 
-	assert_true(text_match("%m (%e)",
+	assert_true(text_match(P("%m \\(%e\\)"),
 			       span_of("arguments (given 1, expected 2) (ArgumentError)"), &s));
 	expect_slot(&s, 'm', "arguments (given 1, expected 2)");
 	expect_slot(&s, 'e', "ArgumentError");
-	assert_true(text_match("%m in %f:%l",
+	assert_true(text_match(P("%m in %f:%l"),
 			       span_of("1 passed in /a.php on line 3 and 2 in /b.php:7"), &s));
 	expect_slot(&s, 'f', "/b.php");
 }
@@ -48,42 +53,66 @@ static void test_types(void **state _unused_)
 {
 	struct slots s;
 
-	assert_true(text_match("%e: %m", span_of("json.decoder.JSONDecodeError: line 1: x"), &s));
+	assert_true(
+		text_match(P("%e: %m"), span_of("json.decoder.JSONDecodeError: line 1: x"), &s));
 	expect_slot(&s, 'e', "json.decoder.JSONDecodeError");
-	assert_true(text_match("(%e)", span_of("(Errno::ENOENT)"), &s));
-	assert_true(text_match("%e", span_of("App\\Missing"), &s));
-	assert_false(text_match("%e", span_of("3rd"), &s));
-	assert_false(text_match("%e", span_of("label:"), &s));
-	assert_false(text_match("%e: %m", span_of("two words: x"), &s));
+	assert_true(text_match(P("\\(%e\\)"), span_of("(Errno::ENOENT)"), &s));
+	assert_true(text_match(P("%e"), span_of("App\\Missing"), &s));
+	assert_false(text_match(P("%e"), span_of("3rd"), &s));
+	assert_false(text_match(P("%e"), span_of("label:"), &s));
+	assert_false(text_match(P("%e: %m"), span_of("two words: x"), &s));
 }
 
 static void test_blanks_are_all_taken(void **state _unused_)
 {
 	struct slots s;
 
-	assert_true(text_match("symbol: %_%m", span_of("symbol:   variable x"), &s));
+	assert_true(text_match(P("symbol: %_%m"), span_of("symbol:   variable x"), &s));
 	expect_slot(&s, 'm', "variable x");
-	assert_true(text_match("%_", span_of(" \t "), &s));
-	assert_false(text_match("%_", span_of(" x"), &s));
+	assert_true(text_match(P("%_"), span_of(" \t "), &s));
+	assert_false(text_match(P("%_"), span_of(" x"), &s));
 }
 
 static void test_numbers_that_are_too_long_are_none(void **state _unused_)
 {
 	struct slots s;
 
-	assert_true(text_match("line %l", span_of("line 99999999999999999999"), &s));
+	assert_true(text_match(P("line %l"), span_of("line 99999999999999999999"), &s));
 	assert_int_equal(slot_number(&s, 'l'), 0);
 }
 
-/* Each hole tries every place for each place of the one before it: the budget ends that. */
+static void test_what_all_matches_have_is_looked_for_first(void **state _unused_)
+{
+	const struct pattern error = { "%1: error: %m", ": error: ", 1020 };
+	const struct pattern all = { NULL, NULL, 0 };
+	struct slots s;
+
+	assert_false(text_match(&error, span_of("a: warning: b"), &s));
+	assert_true(text_match(&error, span_of("a: error: b"), &s));
+	expect_slot(&s, '1', "a");
+	assert_true(text_match(&all, span_of("x"), &s));
+	assert_null(slot(&s, 'm').data);
+	assert_true(text_match(P("(?:a %1|b %2)"), span_of("b c"), &s));
+	assert_null(slot(&s, '1').data);
+	expect_slot(&s, '2', "c");
+}
+
+/* Without bounds each of these would take longer than the test may. */
 static void test_hostile_lines_end(void **state _unused_)
 {
+	const struct pattern *const hostile[] = {
+		P("%1\\(%2\\(%3\\(%s\\)!"), P("(?:\\(+)+!"), P("(?:\\(|\\(\\()*!"),
+		P("(?:%s\\()*!"),	    P("(?:.*.*)*!"), P("(?:(?:(?:\\(*)*)*)*!"),
+	};
 	static char line[TEXT_LINE_MAX];
 	struct slots s;
 
 	memset(line, '(', sizeof(line));
-	for (int i = 0; i < 1000; i++)
-		assert_false(text_match("%1(%2(%3(%s)!", (struct span){ line, sizeof(line) }, &s));
+	line[sizeof(line) - 2] = '!'; /* PCRE2 looks for it first */
+	for (size_t n = 0; n < ARRAY_SIZE(hostile); n++)
+		for (int i = 0; i < 1000; i++)
+			assert_false(
+				text_match(hostile[n], (struct span){ line, sizeof(line) }, &s));
 }
 
 static void expect_clean(const char *text, const char *want)
@@ -145,6 +174,7 @@ int main(void)
 		cmocka_unit_test(test_types),
 		cmocka_unit_test(test_blanks_are_all_taken),
 		cmocka_unit_test(test_numbers_that_are_too_long_are_none),
+		cmocka_unit_test(test_what_all_matches_have_is_looked_for_first),
 		cmocka_unit_test(test_hostile_lines_end),
 		cmocka_unit_test(test_clean),
 		cmocka_unit_test(test_of_long_text_both_ends_are_kept),
