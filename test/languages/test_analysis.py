@@ -17,7 +17,7 @@ from program import BINARY, MODES, Atoll
 
 quick = pytest.mark.quick
 CASES = Path(__file__).parent.parent / "analysis"
-LINES = BINARY.parent / "src" / "analyse" / "analyse-lines"
+LINES = BINARY.parent / "src" / "run" / "analyse" / "analyse-lines"
 LANGUAGES = ["python", "javascript", "typescript", "bash", "ruby", "go", "c", "cpp", "rust", "java", "php", "perl", "lua", "r"]
 FIELDS = ["is_error", "error_type", "exception", "message", "file", "line", "frames", "excerpt", "category", "suggestion"]
 AT_ONCE = 2
