@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from program import BINARY, ROOT
+from program import BINARY, IS_ROOT, ROOT
 
 TREE = BINARY.parent
 CODE = """
@@ -138,3 +138,102 @@ def test_packages(packages, tmp_path):
     assert 'if [ "$1" = purge ]; then\n\trm -rf /var/lib/atoll ' in (tmp_path / "postrm").read_text()
     version = re.search(r"^ *version: '(.*)',$", (ROOT / "meson.build").read_text(), re.M)[1]
     assert command("dpkg-deb", "-f", packages["atoll"], "Version").startswith(version)
+
+
+# A copy of this machine's root, which ends with the process; systemd's part is played by $0/systemctl.
+ENTER = """
+set -e
+mount --make-rprivate /
+mount -t tmpfs room "$0/machine"
+mkdir "$0/machine/upper" "$0/machine/work" "$0/machine/root"
+mount -t overlay room -o "lowerdir=/,upperdir=$0/machine/upper,workdir=$0/machine/work" "$0/machine/root"
+cd "$0/machine/root"
+cp "$0"/*.deb "$0"/upgrade root/
+rm -f var/lib/man-db/auto-update
+for name in systemctl deb-systemd-invoke; do cp --remove-destination "$0/systemctl" usr/bin/$name; done
+for place in proc sys dev; do mount --rbind /$place $place; done
+mkdir -p var/lib/atoll
+for place in run tmp var/lib/atoll; do mount -t tmpfs room $place; done
+mkdir -p run/systemd/system
+pivot_root . mnt
+umount -l mnt
+exec bash /root/upgrade
+"""
+ASK = """
+ask() { curl -s localhost:8700"$@"; }
+job() { ask /v1/executions -H 'content-type: application/json' -H "idempotency-key: $1" -d "{\\"language\\": \\"bash\\", \\"code\\": \\"$2\\"}" | jq -r .id; }
+"""
+SYSTEMCTL = "#!/bin/bash" + ASK + """
+echo "systemd: $*"
+case "$*" in
+*daemon-reload)
+	# The old daemon runs on beside the new files.
+	readlink /proc/$(cat /run/atoll.pid)/exe
+	ask /v1/execute -H 'content-type: application/json' -d '{"language": "python", "code": "print(6 * 7)"}' | jq -r .stdout
+	job first 'sleep 1; echo drained' >/tmp/first
+	until [ "$(ask /v1/executions/$(cat /tmp/first) | jq -r .status)" = running ]; do sleep 0.05; done
+	job second 'echo waited' >/tmp/second
+	;;
+try-restart*)
+	pid=$(cat /run/atoll.pid)
+	kill $pid
+	while kill -0 $pid 2>/dev/null; do sleep 0.05; done
+	setsid atoll serve </dev/null >>/tmp/log 2>&1 &
+	echo $! >/run/atoll.pid
+	;;
+esac
+"""
+UPGRADE = "set -e" + ASK + """
+install() { dpkg --force-unsafe-io -i "$@" 2>&1 | grep -E '^systemd|^/usr|^42|rror' || true; }
+ready() { until [ "$(ask /readyz -o /dev/null -w '%{http_code}')" = 200 ]; do sleep 0.05; done; }
+echo "installs 0.0.1"
+install /root/*_0.0.1_*.deb
+echo "queue: {running: 1}" >>/etc/atoll/atoll.yaml
+setsid atoll serve </dev/null >>/tmp/log 2>&1 &
+echo $! >/run/atoll.pid
+ready
+echo "upgrades"
+rm /root/*_0.0.1_*.deb
+install /root/*.deb
+ready
+readlink /proc/$(cat /run/atoll.pid)/exe
+for id in $(cat /tmp/first /tmp/second); do ask "/v1/executions/$id?wait=30" | jq -r '.status + " " + (.stdout | rtrimstr("\\n"))'; done
+[ "$(job first 'sleep 1; echo drained')" = $(cat /tmp/first) ] && echo "keys are known"
+tail -1 /etc/atoll/atoll.yaml
+grep -c 'started.*process=front' /tmp/log
+pid=$(cat /run/atoll.pid)
+kill $pid
+while kill -0 $pid 2>/dev/null; do sleep 0.05; done
+"""
+UPGRADED = """installs 0.0.1
+upgrades
+systemd: --system daemon-reload
+/usr/bin/atoll (deleted)
+42
+systemd: try-restart atoll.service
+/usr/bin/atoll
+success drained
+success waited
+keys are known
+queue: {running: 1}
+2
+"""
+
+
+@pytest.mark.skipif(not IS_ROOT, reason="a root directory of its own needs root")
+@pytest.mark.skipif(TREE != ROOT / "build", reason="packages hold the tree `build`")
+def test_packages_upgrade_over_a_running_daemon(packages, tmp_path):
+    """The old one is the same packed again as version 0.0.1: this is about the packages, and test/upgrade about what they hold."""
+    for package in (packages["atoll"], packages["libatoll0"]):
+        shutil.copy(package, tmp_path)
+        command("dpkg-deb", "-R", package, tmp_path / "old")
+        control = tmp_path / "old" / "DEBIAN" / "control"
+        version = re.search(r"^Version: (.*)$", control.read_text(), re.M)[1]
+        control.write_text(control.read_text().replace(version, "0.0.1"))
+        command("dpkg-deb", "-Znone", "--root-owner-group", "-b", tmp_path / "old", tmp_path)
+        shutil.rmtree(tmp_path / "old")
+    (tmp_path / "machine").mkdir()
+    (tmp_path / "upgrade").write_text(UPGRADE)
+    (tmp_path / "systemctl").write_text(SYSTEMCTL)
+    (tmp_path / "systemctl").chmod(0o755)
+    assert command("unshare", "--mount", "sh", "-c", ENTER, tmp_path, env=clean("/root")) == UPGRADED
