@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Each lint finds a planted violation, and is silent on the same code without it."""
+import os
 import re
 import shutil
 import subprocess
@@ -100,6 +101,32 @@ def test_planted(tmp_path, name, path, good, bad, words):
     plant(tmp_path, path, bad)
     found = lint(name, tmp_path)
     assert found.returncode == 1 and words in found.stdout and found.stdout.startswith(path), found
+
+
+SUBJECTS = [
+    ("http: close what has ended", None), ("test, tools/room: pass", None), ("src: bring things back", None), ("spec: need a name", None),
+    ("Close what has ended", "`module: what the commit does`"), ("http: " + "a" * 67, "73 columns, at most 72"),
+    ("http: closes what has ended", "'closes' is no imperative"), ("http: closed", "'closed' is no"), ("http: closing", "'closing' is no"),
+    ("http: the end of a connection", "'the' is no imperative"),
+]
+
+
+@pytest.mark.parametrize("subject, words", SUBJECTS)
+def test_subjects_of_commits(tmp_path, subject, words):
+    def git(*arguments):
+        subprocess.run(["git", "-C", tmp_path, "-c", "user.name=a", "-c", "user.email=a", *arguments], check=True, capture_output=True)
+
+    assert lint("subjects", tmp_path).returncode == 0  # no repository
+    git("init")
+    git("-c", "core.hooksPath=/dev/null", "commit", "--allow-empty", "-m", subject)
+    found = lint("subjects", tmp_path)
+    assert (found.returncode, words is None or words in found.stdout) == (0 if words is None else 1, True), found
+
+
+def test_subjects_from_before_the_rule_are_passed_over(tmp_path):
+    for words in (["init"], ["-c", "user.name=a", "-c", "user.email=a", "commit", "--allow-empty", "-m", "Long ago."]):
+        subprocess.run(["git", "-C", tmp_path, *words], check=True, capture_output=True, env={**os.environ, "GIT_COMMITTER_DATE": "2026-11-01T00:00:00Z"})
+    assert lint("subjects", tmp_path).returncode == 0
 
 
 def test_statuses_where_they_belong(tmp_path):
