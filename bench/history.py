@@ -66,7 +66,7 @@ def better(a, b):
 
 def compare(build, rows, place, keep=None):
     """{"rows", "costs": {name: {"small", "large", "ratio", …}} of what is judged, "shown": the same of the rest}"""
-    program = pathlib.Path(build) / "src" / "history" / "bench-history"
+    program = pathlib.Path(build) / "src" / "engine" / "history" / "bench-history"
     deadline = time.monotonic() + LIMIT_S
     with tempfile.TemporaryDirectory(prefix="atoll-history-", dir=place) as folder:
         before = measure(program, SMALL, f"{folder}/before", deadline)

@@ -20,7 +20,7 @@ import pytest
 
 from program import BINARY
 
-PROGRAM = Path(os.environ.get("ATOLL_HTTP_TEST_SERVER", BINARY.parent / "src" / "http" / "http-test-server"))
+PROGRAM = Path(os.environ.get("ATOLL_HTTP_TEST_SERVER", BINARY.parent / "src" / "web" / "http" / "http-test-server"))
 SANITIZED = b"__asan_init" in PROGRAM.read_bytes() if PROGRAM.exists() else False
 # A sanitizer keeps freed memory for a while: little of it, because memory is measured here.
 QUIET = {**os.environ, "ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") + ":quarantine_size_mb=1"}

@@ -24,7 +24,7 @@ README, PRINTED = pages.script(pages.blocks(ROOT / "README.md"), skip=r"^\./dev 
 
 pytestmark = [
     pytest.mark.apart,
-    pytest.mark.skipif(not os.environ.get("ATOLL_TEST_LONG"), reason="makes a new Debian: only ./dev test --long"),
+    pytest.mark.skipif(not os.environ.get("ATOLL_TEST_ALL"), reason="makes a new Debian: only ./dev test --all"),
     pytest.mark.skipif(not IS_ROOT, reason="root directories and dockerd need root"),
     pytest.mark.skipif(not TAR.exists(), reason="there is no build/fresh-root.tar: tools/fresh-root makes it"),
 ]

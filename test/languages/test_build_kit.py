@@ -162,6 +162,7 @@ PRODUCTS = {
 }
 
 
+@pytest.mark.matrix(2)
 @pytest.mark.modes("root")
 @pytest.mark.parametrize("name", PRODUCTS)
 def test_product_is_the_same(kits, name):
@@ -228,6 +229,7 @@ def told(result):
             [re.sub(r"/tmp/cc\w+", "/tmp/ccX", text or "") for text in texts])
 
 
+@pytest.mark.matrix(2)
 @pytest.mark.modes("root")
 @pytest.mark.parametrize("language", WRONG)
 def test_messages_are_the_same(kits, language):

@@ -74,12 +74,14 @@ def test_there_are_a_hundred():
     assert {Path(name).suffix for name in FILES} <= set(OUTSIDE)
 
 
+@pytest.mark.matrix(3)
 @pytest.mark.modes("root")
 @pytest.mark.parametrize("name", FILES)
 def test_warm(front, tmp_path, name):
     compare(front.pool.any_front(), name, tmp_path)
 
 
+@pytest.mark.matrix(3)
 @pytest.mark.modes("root")
 @pytest.mark.parametrize("name", LOOPBACK)
 def test_loopback_cold(atoll, tmp_path, name):

@@ -4,7 +4,7 @@
 A comment before a block says what a test cannot see:
 
     <!-- file: NAME -->        the block is the content of that file, which a later block uses
-    <!-- fresh: REASON -->     not run here, but in a new Debian by ./dev test --long (tools/newcomer, test/install/test_fresh.py)
+    <!-- fresh: REASON -->     not run here, but in a new Debian by ./dev test --all (tools/newcomer, test/install/test_fresh.py)
     <!-- nginx: REASON -->     run by test_nginx, with the page's configuration
     <!-- not run: REASON -->   never run
 

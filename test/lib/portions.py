@@ -1,8 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which tests several test processes take at a time (pytest -n), and in which order."""
+"""Which tests several test processes take at a time (pytest -n), in which order, and which are left to `./dev test --all`.
+
+Most tests of a matrix say the same of other programs. With ATOLL_TEST_SAMPLE, which `./dev test` sets, each matrix is sampled: of a
+test marked `matrix(n)` about every n-th case runs, always the same ones. Without Landlock, an ordinary user's security suite is
+such a matrix, too. Quick tests always run.
+"""
 import os
+import zlib
 
 import pytest
+
+IS_SAMPLE = os.environ.get("ATOLL_TEST_SAMPLE") == "1"
+WITHOUT_LANDLOCK = 4
 
 # These files take the longest, in this order: none of them should start last (tools/tally.py tells the seconds of each).
 FIRST_FILES = ("test_kernel61.py", "test_programs.py", "test_build_kit.py", "test_warm_start.py", "test_soak.py", "test_analysis.py",
@@ -21,7 +30,27 @@ SHARED_FILES = ("test_build_kit.py", "test_torture.py", "test_warm_pool.py", "te
                 "test_warm_attacks.py", "test_workspace.py", "test_descriptors.py")
 
 
-def pytest_collection_modifyitems(items):
+def every(item):
+    """Of how many cases like this one a sample has one."""
+    if item.get_closest_marker("quick"):
+        return 1
+    mark = item.get_closest_marker("matrix")
+    if mark:
+        return mark.args[0]
+    params = item.callspec.params if hasattr(item, "callspec") else {}
+    return WITHOUT_LANDLOCK if params.get("landlock") == "no-landlock" and params.get("mode") == "rootless" else 1
+
+
+def is_in_sample(item):
+    """By the case's name, so that another new case changes nothing for this one."""
+    return zlib.crc32(item.name.encode()) % every(item) == 0
+
+
+def pytest_collection_modifyitems(config, items):
+    if IS_SAMPLE:
+        left = [item for item in items if not is_in_sample(item)]
+        items[:] = [item for item in items if is_in_sample(item)]
+        config.hook.pytest_deselected(items=left)
     items.sort(key=lambda item: FIRST_FILES.index(item.path.name) if item.path.name in FIRST_FILES else len(FIRST_FILES))
 
 

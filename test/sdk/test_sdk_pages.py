@@ -66,6 +66,6 @@ def test_every_error_has_a_cure():
 
 def test_every_code_of_the_api_has_a_cure():
     page = (ROOT / "doc" / "troubleshooting.md").read_text(encoding="utf-8")
-    sources = [path for folder in ("http", "api", "mcp", "daemon") for path in (ROOT / "src" / folder).glob("*.c") if not path.name.startswith("test-")]
+    sources = [path for room in ("web", "mcp", "atoll") for path in (ROOT / "src" / room).rglob("*.c") if not path.name.startswith("test-")]
     codes = {code for path in sources for code in re.findall(r"\b[45][0-9][0-9], *\"([a-z_]+)\"", path.read_text(encoding="utf-8"))}
     assert len(codes) > 30 and sorted(code for code in codes if "`%s`" % code not in page) == []

@@ -25,6 +25,7 @@ def poor(request, atoll, enosys):
     return box
 
 
+@pytest.mark.matrix(3)
 def test_runs_and_reports(poor):
     result = poor.python("print('hello')")
     if poor.lacks in ("pidfd_open", "close_range", "mount api") and result["status"] != "success":
@@ -45,6 +46,7 @@ def enough(poor):
         pytest.skip("this host lacks what is required, and the product says so")
 
 
+@pytest.mark.matrix(3)
 def test_P01_privileges(poor):
     enough(poor)
     text = poor.bash("cat /proc/self/status")["stdout"]
@@ -54,6 +56,7 @@ def test_P01_privileges(poor):
     assert "NoNewPrivs:\t1" in text and "Seccomp:\t2" in text
 
 
+@pytest.mark.matrix(3)
 def test_F02_F03_host_files(poor, canary):
     enough(poor)
     seen = probe(poor, f"""
@@ -64,6 +67,7 @@ say([attempt(open, p) for p in (t, '../' * 30 + t[1:], '/proc/1/root' + t, '/pro
     assert "ok" not in seen, seen
 
 
+@pytest.mark.matrix(3)
 def test_F05_descriptors(poor):
     enough(poor)
     seen = probe(poor, """
@@ -73,12 +77,14 @@ say([fd for fd in range(1024) if attempt(fcntl.fcntl, fd, fcntl.F_GETFD) == 'ok'
     assert seen == [0, 1, 2]
 
 
+@pytest.mark.matrix(3)
 def test_P14_namespaces(poor):
     enough(poor)
     seen = probe(poor, f"say([sc({NR['unshare']}, 0x10000000), sc({NR['setns']}, -1, 0), sc({NR['clone3']}, 1, 88)])")
     assert seen in (["EPERM", "ENOSYS", "ENOSYS"], ["EPERM", "ENOSYS", "EPERM"]), seen
 
 
+@pytest.mark.matrix(3)
 def test_F18_collection(poor, work, canary):
     """Without openat2 the walk over what was written must be as safe."""
     enough(poor)
@@ -94,6 +100,7 @@ def test_F18_collection(poor, work, canary):
             assert os.path.isdir(path) or open(path).read() == "x\n"
 
 
+@pytest.mark.matrix(3)
 def test_N01_N02_network(poor, canary):
     enough(poor)
     seen = probe(poor, f"""
@@ -106,6 +113,7 @@ say([attempt(socket.create_connection, ('127.0.0.1', {canary.port}), 0.5), attem
 
 
 @pytest.mark.undisturbed
+@pytest.mark.matrix(3)
 def test_limits_and_daemons(poor):
     enough(poor)
     result = poor.bash("(setsid sleep 30 &); echo up; sleep 30", options=["--timeout", "0.9"])

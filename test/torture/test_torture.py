@@ -51,6 +51,7 @@ PAIRS = [("run", "front", "EIO"), ("run", "broker", "EIO"), ("run", "broker", "E
          ("stages", "child", "ENOSPC"), ("network", "broker", "EIO")]
 
 
+@pytest.mark.matrix(2)
 @pytest.mark.parametrize("scenario,process,error", PAIRS, ids=["-".join(p) for p in PAIRS])
 def test_every_call_may_fail(mode, stage, faulty, work, scenario, process, error):
     args, data, code, out, err = SCENARIOS[scenario]
@@ -115,6 +116,7 @@ exit 0
 """
 
 
+@pytest.mark.matrix(2)
 @pytest.mark.parametrize("process,error", [("child", "EIO"), ("child", "EPERM"), ("child", "ENOSYS"), ("broker", "EPERM"),
                                            ("broker", "EINVAL")])
 def test_no_fault_weakens_a_sandbox(mode, stage, faulty, work, canary, process, error):

@@ -339,6 +339,7 @@ def assert_same(pair, name):
     assert warm == cold
 
 
+@pytest.mark.matrix(3)
 @pytest.mark.parametrize("pair", MODES[:1], indirect=True)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_nothing_tells_it_from_cold(pair, name):
@@ -531,6 +532,7 @@ OF_THE_USER = """globals main-module argv path own-module own-package shadow imp
     sqlite numpy numpy-file""".split()
 
 
+@pytest.mark.matrix(3)
 @pytest.mark.parametrize("pair", MODES[1:], indirect=True)
 @pytest.mark.parametrize("name", OF_THE_USER)
 def test_nothing_tells_an_ordinary_user_either(pair, name):

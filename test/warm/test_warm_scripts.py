@@ -83,6 +83,7 @@ def run(atoll, language, code, given="", words=(), env=None):
     return seen
 
 
+@pytest.mark.matrix(3)
 @pytest.mark.parametrize("language, given, words, code", [case for name in LANGUAGES for case in cases(name)])
 def test_nothing_tells_it_from_cold(pair, language, given, words, code):
     assert run(pair.warm, language, code, given, words) == run(pair.cold, language, code, given, words)

@@ -358,6 +358,7 @@ def outcome(atoll, language, request):
     return seen, made
 
 
+@pytest.mark.matrix(3)
 @pytest.mark.parametrize("language, name", PROGRAMS, ids=[f"{language}-{'facts' if ',' in name else name}" for language, name in PROGRAMS])
 def test_nothing_tells_it_from_cold(pair, language, name):
     request = case(language, name)
