@@ -184,7 +184,12 @@ static int try_lock(struct pool_place *p)
 				      O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY, 0600);
 	struct stat held, named;
 
-	if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0 || fstat(fd, &held) < 0)
+	if (fd < 0)
+		return -errno;
+	/* A byte in the lock file: the holder of the lock, whichever process it is, removes the directory. */
+	if (p->made_dir && write(fd, "d", 1) < 0)
+		return -errno;
+	if (flock(fd, LOCK_EX | LOCK_NB) < 0 || fstat(fd, &held) < 0)
 		return -errno;
 	if (stat(p->lock_path, &named) < 0 || held.st_ino != named.st_ino ||
 	    held.st_dev != named.st_dev)
@@ -267,6 +272,8 @@ static int take_place(struct pool_place *p, struct error *err)
 
 static void place_done(struct pool_place *p)
 {
+	struct stat st;
+
 	if (p->listen_fd >= 0)
 		(void)unlink(p->path);
 	p->listen_fd = fd_close(p->listen_fd);
@@ -275,6 +282,9 @@ static void place_done(struct pool_place *p)
 	 */
 	if (p->lock_fd >= 0)
 		(void)unlink(p->lock_path);
+	/* Later than that: a process that made the directory, and lost the lock, could not remove it before. */
+	if (p->lock_fd >= 0 && fstat(p->lock_fd, &st) == 0 && st.st_size > 0)
+		p->made_dir = true;
 	p->lock_fd = fd_close(p->lock_fd);
 	/* Unless the directory holds other files. */
 	if (p->made_dir)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pools that commands start and end: ATOLL_POOL=auto, `atoll pool --detach`, `--leave-seconds`, `stop`."""
 import os
+import signal
 import subprocess
 import time
 
@@ -8,7 +9,7 @@ import pytest
 
 import oracle
 from program import Atoll
-from resident import wait_until
+from resident import sweep, wait_until
 
 RUN = ["run", "--no-daemon", "-l", "python", "-c", "print(6 * 7)"]
 
@@ -74,6 +75,19 @@ def test_first_runs_at_once_start_one_pool(place):
     assert [run.communicate()[0] for run in runs] == [b"42\n"] * 4
     pid = listener(atoll, socket)
     assert pid and atoll.run(["pool", "stop"]).returncode == 0 and is_gone(pid, socket)
+
+
+def test_the_last_pool_removes_the_directory(place):
+    """Also if another one made it, which was killed, or which came too late for the lock."""
+    atoll, socket = place
+    assert atoll.run(["pool", "--detach"]).returncode == 0
+    pid = listener(atoll, socket)
+    os.kill(pid, signal.SIGKILL)
+    wait_until(lambda: oracle.parents().get(pid, (0, "Z"))[1] == "Z", why="it lives")
+    assert socket.exists() and atoll.run(["pool", "--detach"]).returncode == 0
+    assert atoll.run(["pool", "stop"]).returncode == 0
+    wait_until(lambda: not socket.parent.exists(), why="the directory stays")
+    sweep(atoll)
 
 
 def test_a_detached_pool_keeps_nothing_of_its_starter(place, work):
