@@ -18,6 +18,7 @@
  */
 #include "engine/history/store.h"
 
+#include <assert.h>
 #include <fcntl.h>
 #include <stddef.h>
 #include <string.h>
@@ -67,25 +68,26 @@ struct arrival {
 /* Less than sizeof, which counts padding; an id, which every arrival has, is longer than that. */
 enum { HEAD = offsetof(struct arrival, texts) };
 
-static uint64_t add_word(uint64_t sum, uint64_t word)
+static uint64_t sum_word(uint64_t sum, uint64_t word)
 {
 	sum = (sum ^ word) * 0x9e3779b97f4a7c15;
 	return sum ^ sum >> 29;
 }
 
-static uint64_t sum_of(const struct arrival *a)
+/* record: all bytes of one, whose head says `size`. */
+static uint64_t sum_of(const char *record, size_t size)
 {
-	const char *at = (const char *)a + offsetof(struct arrival, at);
-	size_t left = a->size - offsetof(struct arrival, at);
-	uint64_t sum = a->size, word;
+	const char *at = record + offsetof(struct arrival, at);
+	size_t left = size - offsetof(struct arrival, at);
+	uint64_t sum = size, word;
 
 	for (; left >= sizeof(word); left -= sizeof(word), at += sizeof(word)) {
 		(void)memcpy(&word, at, sizeof(word));
-		sum = add_word(sum, word);
+		sum = sum_word(sum, word);
 	}
 	word = 0;
 	(void)memcpy(&word, at, left);
-	return add_word(sum, word);
+	return sum_word(sum, word);
 }
 
 static struct span head_of(struct span text, size_t max)
@@ -93,10 +95,13 @@ static struct span head_of(struct span text, size_t max)
 	return (struct span){ text.data, MIN(text.len, max) };
 }
 
-/* NULL: there is no memory, or it is too large to come this way. */
-static struct arrival *arrival_new(const struct history_new *in, const struct history_end *end,
-				   const char *labels)
+/* Appends the record to those in memory. Its size, or 0: there is no room, or it is too large to come this way. */
+static size_t arrival_append(struct arrivals *all, struct arrival a, const struct history_new *in,
+			     const struct history_end *end)
 {
+	_cleanup_free_ char *labels = json_object_size(in->labels) > 0
+					      ? json_dumps(in->labels, JSON_COMPACT)
+					      : NULL;
 	const struct span texts[_TEXT_MAX] = {
 		[TEXT_ID] = span_of(in->id),
 		[TEXT_CALLER] = span_of(in->caller),
@@ -114,58 +119,48 @@ static struct arrival *arrival_new(const struct history_new *in, const struct hi
 		[TEXT_STDERR] = head_of(end->stderr_text, WORDS_STREAM),
 		[TEXT_MESSAGE] = head_of(end->error_message, WORDS_MESSAGE),
 	};
+	const size_t before = all->file.len;
 	size_t size = HEAD;
-	struct arrival *a;
-	char *to;
+	int r = 0;
 
-	for (int i = 0; i < _TEXT_MAX; i++)
-		size += texts[i].data ? texts[i].len + 1 : 0;
-	a = size <= RECORD_MAX ? malloc(size) : NULL;
-	if (!a)
-		return NULL;
-	*a = (struct arrival){
-		.magic = MAGIC,
-		.size = (uint32_t)size,
-		.request_bytes = in->kept_bytes,
-		.ended_ns = end->ended_ns,
-		.duration_us = end->duration_us,
-		.cpu_us = end->cpu_us,
-		.memory_peak_bytes = end->memory_peak_bytes,
-		.kept_bytes = end->kept_bytes,
-		.exit_code = end->exit_code,
-	};
-	to = a->texts;
 	for (int i = 0; i < _TEXT_MAX; i++) {
-		a->len[i] = texts[i].data ? (uint32_t)texts[i].len : ABSENT;
+		size += texts[i].data ? texts[i].len + 1 : 0;
+		a.len[i] = texts[i].data ? (uint32_t)texts[i].len : ABSENT;
+	}
+	if (size > RECORD_MAX || (json_object_size(in->labels) > 0 && !labels))
+		return 0;
+	a.size = (uint32_t)size;
+	r = buf_append(&all->file, &a, HEAD);
+	for (int i = 0; i < _TEXT_MAX && r >= 0; i++) {
 		if (!texts[i].data)
 			continue;
-		(void)memcpy(to, texts[i].data, texts[i].len);
-		to[texts[i].len] = '\0';
-		to += texts[i].len + 1;
+		r = buf_append(&all->file, texts[i].data, texts[i].len);
+		if (r >= 0)
+			r = buf_append(&all->file, "", 1);
 	}
-	return a;
+	if (r < 0) {
+		all->file.len = before;
+		return 0;
+	}
+	a.sum = sum_of(all->file.data + before, a.size);
+	(void)memcpy(all->file.data + before + offsetof(struct arrival, sum), &a.sum,
+		     sizeof(a.sum));
+	return a.size;
 }
 
-static bool arrival_is_whole(const struct arrival *a)
+/* The record at an offset, with what it was made of, pointing into it; labels excepted. */
+static struct arrival arrival_read(const struct arrivals *all, size_t at, struct history_new *in,
+				   struct history_end *end, struct span texts[_TEXT_MAX])
 {
-	size_t size = HEAD;
+	const char *from = all->file.data + at + HEAD;
+	struct arrival a;
 
-	for (int i = 0; i < _TEXT_MAX; i++)
-		size += a->len[i] != ABSENT ? (size_t)a->len[i] + 1 : 0;
-	return size == a->size && a->sum == sum_of(a);
-}
-
-/* What it was made of, pointing into it; labels excepted. */
-static void arrival_read(const struct arrival *a, struct history_new *in, struct history_end *end,
-			 struct span texts[_TEXT_MAX])
-{
-	const char *from = a->texts;
-
+	(void)memcpy(&a, all->file.data + at, HEAD);
 	for (int i = 0; i < _TEXT_MAX; i++) {
-		bool here = a->len[i] != ABSENT;
+		bool here = a.len[i] != ABSENT;
 
-		texts[i] = here ? (struct span){ from, a->len[i] } : (struct span){ 0 };
-		from += here ? a->len[i] + 1 : 0;
+		texts[i] = here ? (struct span){ from, a.len[i] } : (struct span){ 0 };
+		from += here ? a.len[i] + 1 : 0;
 	}
 	*in = (struct history_new){
 		.id = texts[TEXT_ID].data,
@@ -173,19 +168,19 @@ static void arrival_read(const struct arrival *a, struct history_new *in, struct
 		.language = texts[TEXT_LANGUAGE].data,
 		.policy = texts[TEXT_POLICY].data,
 		.request = texts[TEXT_REQUEST],
-		.kept_bytes = a->request_bytes,
+		.kept_bytes = a.request_bytes,
 		.code_sha256 = texts[TEXT_CODE_SHA256].data,
-		.created_ns = a->at * 1000,
-		.started_ns = a->turn > 0 ? (a->at + a->turn - 1) * 1000 : 0,
+		.created_ns = a.at * 1000,
+		.started_ns = a.turn > 0 ? (a.at + a.turn - 1) * 1000 : 0,
 	};
 	*end = (struct history_end){
 		.status = status_of(texts[TEXT_STATUS].data),
-		.exit_code = a->exit_code,
-		.ended_ns = a->ended_ns,
-		.duration_us = a->duration_us,
-		.cpu_us = a->cpu_us,
-		.memory_peak_bytes = a->memory_peak_bytes,
-		.kept_bytes = a->kept_bytes,
+		.exit_code = a.exit_code,
+		.ended_ns = a.ended_ns,
+		.duration_us = a.duration_us,
+		.cpu_us = a.cpu_us,
+		.memory_peak_bytes = a.memory_peak_bytes,
+		.kept_bytes = a.kept_bytes,
 		.language = texts[TEXT_END_LANGUAGE].data,
 		.policy = texts[TEXT_END_POLICY].data,
 		.result = texts[TEXT_RESULT],
@@ -194,110 +189,100 @@ static void arrival_read(const struct arrival *a, struct history_new *in, struct
 		.stderr_text = texts[TEXT_STDERR],
 		.error_message = texts[TEXT_MESSAGE],
 	};
+	return a;
 }
 
 /* true: nothing lies behind the records. */
-static bool cut(struct arrivals *all)
+static bool arrivals_cut(struct arrivals *all)
 {
-	if (all->torn && ftruncate(all->fd, all->bytes) == 0)
+	if (all->torn && ftruncate(all->fd, (off_t)all->file.len) == 0)
 		all->torn = false;
 	return !all->torn;
-}
-
-/* Longer than a record can say: half an hour. */
-static bool waited_long(const struct history_new *in)
-{
-	return in->started_ns - in->created_ns >= INT64_C(1000) * INT32_MAX;
 }
 
 bool arrivals_take(struct history *h, const struct history_new *in, const struct history_end *end,
 		   int64_t *ret_row)
 {
 	struct arrivals *all = &h->arrivals;
-	_cleanup_free_ struct arrival *a = NULL;
-	_cleanup_free_ char *labels = NULL;
+	struct arrival a = {
+		.magic = MAGIC,
+		.at = accept_time(h, in),
+		.request_bytes = in->kept_bytes,
+		.ended_ns = end->ended_ns,
+		.duration_us = end->duration_us,
+		.cpu_us = end->cpu_us,
+		.memory_peak_bytes = end->memory_peak_bytes,
+		.kept_bytes = end->kept_bytes,
+		.exit_code = end->exit_code,
+	};
+	const size_t before = all->file.len;
+	/* Longer than a record can say: half an hour. */
+	const bool waited_long = in->started_ns - in->created_ns >= INT64_C(1000) * INT32_MAX;
+	size_t size;
 
 	if (accept_check(in) < 0 || all->fd < 0 || h->group || h->options.full || in->key ||
-	    in->interactive || in->callback || waited_long(in) || all->n == ARRIVALS_MAX ||
-	    all->bytes > FILE_MAX - RECORD_MAX || !cut(all))
+	    in->interactive || in->callback || waited_long || all->n == ARRIVALS_MAX ||
+	    !arrivals_cut(all))
 		return false;
-	if (json_object_size(in->labels) > 0) {
-		labels = json_dumps(in->labels, JSON_COMPACT);
-		if (!labels)
-			return false;
-	}
-	a = arrival_new(in, end, labels);
-	if (!a)
-		return false;
-	a->at = accept_time(h, in);
 	if (in->started_ns)
-		a->turn = (int32_t)MAX(in->started_ns / 1000 - a->at + 1, (int64_t)1);
-	a->sum = sum_of(a);
-	if (pwrite(all->fd, a, a->size, all->bytes) != (ssize_t)a->size) {
+		a.turn = (int32_t)MAX(in->started_ns / 1000 - a.at + 1, (int64_t)1);
+	size = arrival_append(all, a, in, end);
+	if (size == 0)
+		return false;
+	if (pwrite(all->fd, all->file.data + before, size, (off_t)before) != (ssize_t)size) {
+		all->file.len = before;
 		all->torn = true;
-		(void)cut(all);
+		(void)arrivals_cut(all);
 		return false;
 	}
-	all->bytes += a->size;
-	accept_took(h, a->at);
-	*ret_row = a->at;
-	all->list[all->n++] = TAKE_PTR(a);
+	all->n++;
+	accept_took(h, a.at);
+	*ret_row = a.at;
 	return true;
 }
 
-static int list_one(struct history *h, const struct arrival *a)
+/* Its size, or a negative errno. */
+static int arrival_list(struct history *h, size_t at)
 {
 	struct span texts[_TEXT_MAX];
 	struct history_new in;
 	struct history_end end;
-	int64_t row = a->at;
+	struct arrival a = arrival_read(&h->arrivals, at, &in, &end, texts);
+	int64_t row = a.at;
 	json_t *labels = NULL;
 	int r;
 
-	arrival_read(a, &in, &end, texts);
 	if (texts[TEXT_LABELS].data)
 		in.labels = labels = json_loads(texts[TEXT_LABELS].data, 0, NULL);
-	r = record_insert(h, &in, &end, &row);
+	r = record_insert(h, &in, &end, NULL, &row);
 	json_decref(labels);
-	if (r != -EEXIST)
-		return r;
 	/* Its id is taken: it was there before we died. Any other conflict is the database's fault, half way through. */
-	return sqlite3_extended_errcode(h->db) == SQLITE_CONSTRAINT_UNIQUE ? 0 : -EIO;
+	if (r == -EEXIST)
+		r = sqlite3_extended_errcode(h->db) == SQLITE_CONSTRAINT_UNIQUE ? 0 : -EIO;
+	return r < 0 ? r : (int)a.size;
 }
 
-static int list_first(struct history *h, size_t n)
+/* The next n in one transaction. */
+static int arrivals_list_some(struct history *h, size_t n)
 {
+	struct arrivals *all = &h->arrivals;
+	size_t at = all->listed_bytes;
 	int r = store_begin(h);
 
 	if (r < 0)
 		return r;
-	for (size_t i = 0; i < n && r >= 0; i++)
-		r = list_one(h, h->arrivals.list[h->arrivals.listed + i]);
-	return store_end(h, r);
-}
-
-/* They were acknowledged: room is made for them. */
-static int list_step(struct history *h, size_t n)
-{
-	int r = list_first(h, n);
-
-	/* Once the database has what is in the log, the log is written from its start again. */
-	if (r == -ENOSPC && store_checkpoint(h) >= 0)
-		r = list_first(h, n);
-	if (r == -ENOSPC && disk_reserve_spend(h)) {
-		(void)store_checkpoint(h);
-		r = list_first(h, n);
+	for (size_t i = 0; i < n && r >= 0; i++) {
+		r = arrival_list(h, at);
+		at += (size_t)MAX(r, 0);
 	}
-	return r;
-}
-
-static void forget(struct arrivals *all, size_t n)
-{
-	for (size_t i = all->listed; i < all->listed + n; i++) {
-		free(all->list[i]);
-		all->list[i] = NULL;
-	}
+	r = store_end(h, MIN(r, 0));
+	if (r < 0)
+		return r;
 	all->listed += n;
+	all->listed_bytes = at;
+	/* Also when the database had them all and nothing was written: the file must be emptied. */
+	h->unsettled = true;
+	return 0;
 }
 
 size_t arrivals_waiting(const struct history *h)
@@ -314,8 +299,7 @@ int arrivals_empty(struct history *h)
 	/* One that cannot be emptied is written on, and emptied another time. */
 	if (arrivals_waiting(h) > 0 || ftruncate(all->fd, 0) < 0)
 		return -EIO;
-	all->n = all->listed = 0;
-	all->bytes = 0;
+	all->n = all->listed = all->listed_bytes = all->file.len = 0;
 	all->torn = false;
 	return 0;
 }
@@ -331,14 +315,22 @@ int arrivals_list(struct history *h, size_t max)
 		int r;
 
 		n = MIN(left, (size_t)LIST_STEP);
-		r = list_step(h, n);
+		r = arrivals_list_some(h, n);
+		/*
+		 * They were acknowledged: room is made for them. Once the database has what is in the log, the log is written from
+		 * its start again.
+		 */
+		if (r == -ENOSPC && store_checkpoint(h) >= 0)
+			r = arrivals_list_some(h, n);
+		if (r == -ENOSPC && disk_reserve_spend(h)) {
+			(void)store_checkpoint(h);
+			r = arrivals_list_some(h, n);
+		}
 		if (r < 0)
 			return r;
-		forget(all, n);
-		/* Also when the database had them all and nothing was written: the file must be emptied. */
-		h->unsettled = true;
 	}
-	if (all->n > ARRIVALS_MAX / 2 || all->bytes > FILE_MAX / 2)
+	assert(all->listed <= all->n && all->listed_bytes <= all->file.len);
+	if (all->n > ARRIVALS_MAX / 2 || all->file.len > FILE_MAX / 2)
 		(void)arrivals_empty(h);
 	return arrivals_waiting(h) > 0;
 }
@@ -353,76 +345,69 @@ int arrivals_settle(struct history *h)
 int arrivals_durations(const struct history *h, const struct history_past *past,
 		       int64_t ret_us[HISTORY_PAST_MAX])
 {
+	const struct arrivals *all = &h->arrivals;
+	size_t at = all->listed_bytes;
 	int n = 0;
 
-	for (size_t i = h->arrivals.n; i-- > h->arrivals.listed && n < HISTORY_PAST_MAX;) {
+	/* The newest come last, and first into the answer. */
+	for (size_t i = all->listed; i < all->n; i++) {
 		struct span texts[_TEXT_MAX];
 		struct history_new in;
 		struct history_end end;
 
-		arrival_read(h->arrivals.list[i], &in, &end, texts);
-		if (in.code_sha256 && strcmp(in.code_sha256, past->code_sha256) == 0 &&
-		    (!past->caller || strcmp(in.caller, past->caller) == 0) &&
-		    went_to_its_end(texts[TEXT_STATUS].data) && end.duration_us >= 0)
-			ret_us[n++] = end.duration_us;
+		at += arrival_read(all, at, &in, &end, texts).size;
+		if (!in.code_sha256 || strcmp(in.code_sha256, past->code_sha256) != 0 ||
+		    (past->caller && strcmp(in.caller, past->caller) != 0) ||
+		    !went_to_its_end(texts[TEXT_STATUS].data) || end.duration_us < 0)
+			continue;
+		n = MIN(n + 1, HISTORY_PAST_MAX);
+		(void)memmove(ret_us + 1, ret_us, (size_t)(n - 1) * sizeof(*ret_us));
+		ret_us[0] = end.duration_us;
 	}
 	return n;
 }
 
-/* The length of the record that begins here; 0: none does. */
-static int load_one(struct arrivals *all, const char *data, size_t len)
+/* The size of the whole record that begins here; 0: none does. */
+static size_t arrival_check(const char *data, size_t len)
 {
-	struct arrival head, *a;
+	struct arrival a;
+	size_t size = HEAD;
 
-	if (len < sizeof(head))
+	if (len < sizeof(a))
 		return 0;
-	(void)memcpy(&head, data, sizeof(head));
-	if (head.magic != MAGIC || head.size < sizeof(head) ||
-	    head.size > MIN(len, (size_t)RECORD_MAX))
+	(void)memcpy(&a, data, HEAD);
+	if (a.magic != MAGIC || a.size > MIN(len, (size_t)RECORD_MAX))
 		return 0;
-	a = malloc(head.size);
-	if (!a)
-		return -ENOMEM;
-	(void)memcpy(a, data, head.size);
-	if (!arrival_is_whole(a)) {
-		free(a);
-		return 0;
-	}
-	all->list[all->n++] = a;
-	return (int)head.size;
-}
-
-static int load_all(struct arrivals *all, const struct buf *data)
-{
-	int r = 1;
-
-	while (r > 0 && all->n < ARRIVALS_MAX) {
-		r = load_one(all, data->data + all->bytes, data->len - (size_t)all->bytes);
-		all->bytes += MAX(r, 0);
-	}
-	return MIN(r, 0);
+	for (int i = 0; i < _TEXT_MAX; i++)
+		size += a.len[i] != ABSENT ? (size_t)a.len[i] + 1 : 0;
+	return size == a.size && a.sum == sum_of(data, size) ? size : 0;
 }
 
 int arrivals_open(struct history *h, struct error *err)
 {
-	_cleanup_buf_ struct buf data = { .max = FILE_MAX };
 	struct arrivals *all = &h->arrivals;
+	size_t end = 0, size;
 	int r;
 
+	all->file.max = FILE_MAX;
 	all->fd = openat(h->dir_fd, ARRIVALS, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-	r = all->fd < 0 ? -errno : buf_read_fd(&data, all->fd);
+	r = all->fd < 0 ? -errno : buf_read_fd(&all->file, all->fd);
 	/* There is none and no room for one: nothing is missing, and all goes straight into the database. */
 	if (all->fd < 0 && (r == -ENOSPC || r == -EDQUOT))
 		return 0;
-	if (r >= 0)
-		r = load_all(all, &data);
 	if (r < 0) {
 		arrivals_close(h); /* what was not taken up must stay where it is */
 		return error_set(err, ERROR_STORAGE, -r, "%s/" ARRIVALS " cannot be read: %s",
 				 h->options.dir, strerror(-r));
 	}
-	all->torn = (size_t)all->bytes < data.len;
-	(void)cut(all);
+	for (; all->n < ARRIVALS_MAX; all->n++, end += size) {
+		size = arrival_check(all->file.data + end, all->file.len - end);
+		if (size == 0)
+			break;
+	}
+	all->torn = end < all->file.len;
+	all->file.len = end;
+	(void)arrivals_cut(all);
 	return 0;
 }
 
@@ -430,8 +415,7 @@ void arrivals_close(struct history *h)
 {
 	struct arrivals *all = &h->arrivals;
 
-	forget(all, arrivals_waiting(h));
-	all->n = all->listed = 0;
-	all->bytes = 0;
 	all->fd = fd_close(all->fd);
+	buf_done(&all->file);
+	*all = (struct arrivals){ .fd = -EBADF };
 }

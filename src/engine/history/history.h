@@ -95,7 +95,7 @@ bool history_tick(struct history *h);
 int history_begin(struct history *h, struct error *err) _must_check_;
 int history_commit(struct history *h, struct error *err) _must_check_;
 
-/* --- Writing: row-accept.c, row-finish.c ---------------------------------------------------------------------------- */
+/* --- Writing: row-write.c --------------------------------------------------------------------------------------- */
 
 struct history_new {
 	const char *id;		       /* HISTORY_ID - 1 characters: [0-9a-z] after "ex_" */

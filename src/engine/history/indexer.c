@@ -37,64 +37,40 @@ struct tallies {
 	int64_t rows, bytes;
 };
 
-static void bind_entry(sqlite3_stmt *s, const struct sum_entry *e)
-{
-	(void)sqlite3_bind_int64(s, 1, e->span);
-	(void)sqlite3_bind_int64(s, 2, e->bucket);
-	bind_text(s, 3, e->caller);
-	(void)sqlite3_bind_int(s, 4, (int)e->kind);
-}
-
 /* 1: it may be written. What is stored already is added to it. */
 static int merge_stored(struct history *h, struct sum_entry *e)
 {
-	int r = 0;
-	sqlite3_stmt *s = store_stmt(h, STMT_TALLY_GET, &r);
+	const struct value span = V_NUMBER(e->span), bucket = V_NUMBER(e->bucket),
+			   caller = V_TEXT(e->caller), kind = V_NUMBER((int)e->kind);
+	_cleanup_stmt_ sqlite3_stmt *stored = NULL;
+	_cleanup_stmt_ sqlite3_stmt *names = NULL;
+	int r = store_get(h, &stored, STMT_TALLY_GET,
+			  VALUES(span, bucket, caller, kind, V_TEXT(e->name)));
 
-	if (!s)
-		return r;
-	bind_entry(s, e);
-	bind_text(s, 5, e->name);
-	r = store_step(h, s);
-	if (r < 0)
-		return r;
-	if (r > 0) {
-		/* Bytes that make no sense are left out: sums are not worth failing for. */
-		(void)run_histogram_read(&e->tally, sqlite3_column_blob(s, 0),
-					 (size_t)sqlite3_column_bytes(s, 0));
-		(void)sqlite3_reset(s);
-		return 1;
-	}
-	if (e->kind != HISTOGRAM_LABEL)
-		return 1;
-	s = store_stmt(h, STMT_TALLY_NAMES, &r);
-	if (!s)
-		return r;
-	bind_entry(s, e);
-	r = store_step(h, s);
-	if (r > 0) {
-		r = sqlite3_column_int(s, 0) < LABELS_IN_BUCKET;
-		(void)sqlite3_reset(s);
-	}
-	return r;
+	/* Bytes that make no sense are left out: sums are not worth failing for. */
+	if (r > 0)
+		(void)run_histogram_read(&e->tally, sqlite3_column_blob(stored, 0),
+					 (size_t)sqlite3_column_bytes(stored, 0));
+	if (r != 0 || e->kind != HISTOGRAM_LABEL)
+		return r < 0 ? r : 1;
+	r = store_get(h, &names, STMT_TALLY_NAMES, VALUES(span, bucket, caller, kind));
+	return r > 0 ? sqlite3_column_int(names, 0) < LABELS_IN_BUCKET : r;
 }
 
 static int flush_entry(struct history *h, struct sum_entry *e)
 {
 	_cleanup_buf_ struct buf data = { .max = 16 << 10 };
 	int r = merge_stored(h, e);
-	sqlite3_stmt *s;
 
-	if (r <= 0)
+	if (r > 0)
+		r = run_histogram_write(&e->tally, &data);
+	else
 		return r;
-	r = run_histogram_write(&e->tally, &data);
-	s = r < 0 ? NULL : store_stmt(h, STMT_TALLY_SET, &r);
-	if (!s)
-		return r;
-	bind_entry(s, e);
-	bind_text(s, 5, e->name);
-	(void)sqlite3_bind_blob(s, 6, data.data, (int)data.len, SQLITE_STATIC);
-	return store_run(h, s);
+	return r < 0 ? r
+		     : store_do(h, STMT_TALLY_SET,
+				VALUES(V_NUMBER(e->span), V_NUMBER(e->bucket), V_TEXT(e->caller),
+				       V_NUMBER((int)e->kind), V_TEXT(e->name),
+				       V_BLOB(data.data, data.len)));
 }
 
 static int flush_sums(struct history *h, struct tallies *all)
@@ -178,10 +154,10 @@ enum run_status status_of(const char *name)
 
 static int flush_share(struct history *h, struct tallies *all)
 {
-	const struct caller_rows add = { all->caller, all->rows, all->bytes };
+	const int64_t rows = all->rows, bytes = all->bytes;
 
 	all->rows = all->bytes = 0;
-	return add.rows > 0 ? caller_rows_add(h, &add) : 0;
+	return rows > 0 ? caller_rows_add(h, all->caller, rows, bytes) : 0;
 }
 
 static int count_share(struct history *h, struct tallies *all, const char *caller, int64_t bytes)
@@ -220,41 +196,24 @@ static int count_row(struct history *h, struct tallies *all, sqlite3_stmt *s, st
 
 static int count_batch(struct history *h, struct marks *m)
 {
-	struct tallies *all = calloc(1, sizeof(*all));
-	int n = 0, r = all ? 0 : -ENOMEM;
-	sqlite3_stmt *s = all ? store_stmt(h, STMT_UNCOUNTED, &r) : NULL;
+	_cleanup_free_ struct tallies *all = calloc(1, sizeof(*all));
+	_cleanup_stmt_ sqlite3_stmt *s = NULL;
+	int n = 0, r = 0;
 
-	if (s) {
-		(void)sqlite3_bind_int64(s, 1, m->counted);
-		(void)sqlite3_bind_int(s, 2, COUNT_BATCH);
-		while ((r = store_step(h, s)) > 0) {
-			r = count_row(h, all, s, m);
-			if (r < 0)
-				break;
-			n++;
-		}
-		(void)sqlite3_reset(s);
-		/* Also the numbers of those that were deleted, or that a full disk undid. */
-		if (n < COUNT_BATCH)
-			m->counted = h->last_n;
-		if (r >= 0)
-			r = flush_sums(h, all);
-		if (r >= 0)
-			r = flush_share(h, all);
-	}
-	free(all);
-	return r < 0 ? r : n;
-}
-
-static int tidy(struct history *h)
-{
-	int r = 0;
-	sqlite3_stmt *s = store_stmt(h, STMT_SEARCH_MERGE, &r);
-
-	if (!s)
+	if (!all)
+		return -ENOMEM;
+	s = store_ask(h, &r, STMT_UNCOUNTED, VALUES(V_NUMBER(m->counted), V_NUMBER(COUNT_BATCH)));
+	for (; s && (r = store_step(h, s)) > 0 && (r = count_row(h, all, s, m)) >= 0; n++)
+		;
+	if (r < 0)
 		return r;
-	(void)sqlite3_bind_int(s, 1, MERGE_PAGES);
-	return store_run(h, s);
+	/* Also the numbers of those that were deleted, or that a full disk undid. */
+	if (n < COUNT_BATCH)
+		m->counted = h->last_n;
+	r = flush_sums(h, all);
+	if (r >= 0)
+		r = flush_share(h, all);
+	return r < 0 ? r : n;
 }
 
 /* How many results come next, and up to which n: at least one, of any size. */
@@ -262,20 +221,15 @@ static int measure_batch(struct history *h, int64_t *ret_n)
 {
 	int64_t bytes = 0;
 	int n = 0, r = 0;
-	sqlite3_stmt *s = store_stmt(h, STMT_UNINDEXED_BYTES, &r);
+	_cleanup_stmt_ sqlite3_stmt *s = store_ask(h, &r, STMT_UNINDEXED_BYTES,
+						   VALUES(V_NUMBER(*ret_n), V_NUMBER(INDEX_BATCH)));
 
-	if (!s)
-		return r;
-	(void)sqlite3_bind_int64(s, 1, *ret_n);
-	(void)sqlite3_bind_int(s, 2, INDEX_BATCH);
-	while ((r = store_step(h, s)) > 0) {
+	for (; s && (r = store_step(h, s)) > 0; n++) {
 		bytes += sqlite3_column_bytes(s, 1);
 		if (n > 0 && bytes > INDEX_BYTES)
 			break;
 		*ret_n = sqlite3_column_int64(s, 0);
-		n++;
 	}
-	(void)sqlite3_reset(s);
 	if (r < 0)
 		return r;
 	/* Also the numbers of those that were deleted, or that a full disk undid. */
@@ -288,21 +242,20 @@ static int index_batch(struct history *h, struct marks *m)
 {
 	const int64_t after = m->indexed;
 	int r = 0, n = measure_batch(h, &m->indexed);
-	sqlite3_stmt *s = n < 0 ? NULL : store_stmt(h, STMT_UNINDEXED, &r);
+	_cleanup_stmt_ sqlite3_stmt *s = NULL;
 
-	if (!s)
-		return n < 0 ? n : r;
-	(void)sqlite3_bind_int64(s, 1, after);
-	(void)sqlite3_bind_int64(s, 2, m->indexed);
-	while ((r = store_step(h, s)) > 0) {
-		r = search_change(h, STMT_SEARCH_ADD, sqlite3_column_int64(s, 0),
-				  column_span(s, 1));
+	if (n < 0)
+		return n;
+	s = store_ask(h, &r, STMT_UNINDEXED, VALUES(V_NUMBER(after), V_NUMBER(m->indexed)));
+	while (s && (r = store_step(h, s)) > 0) {
+		r = store_do(
+			h, STMT_SEARCH_ADD,
+			VALUES(V_NUMBER(sqlite3_column_int64(s, 0)), V_SPAN(column_span(s, 1))));
 		if (r < 0)
 			break;
 	}
-	(void)sqlite3_reset(s);
 	if (r >= 0 && n > 0)
-		r = tidy(h);
+		r = store_do(h, STMT_SEARCH_MERGE, VALUES(V_NUMBER(MERGE_PAGES)));
 	return r < 0 ? r : n;
 }
 
@@ -346,13 +299,11 @@ static int mend(struct history *h)
 {
 	struct marks m = h->marks;
 	int r = store_begin(h);
-	sqlite3_stmt *s;
 
 	if (r < 0)
 		return r;
 	m.indexed = 0;
-	s = store_stmt(h, STMT_SEARCH_EMPTY, &r);
-	r = s ? store_run(h, s) : r;
+	r = store_do(h, STMT_SEARCH_EMPTY, VALUES());
 	r = store_end(h, r < 0 ? r : store_save_marks(h, &m));
 	if (r < 0)
 		return r;

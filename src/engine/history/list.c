@@ -12,6 +12,7 @@
  */
 #include "engine/history/search.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -33,7 +34,6 @@ enum {
 struct list_index {
 	enum stmt list, nth;
 	const char *value, *second;
-	int64_t reach; /* `at` of its NTH row; -INT64_MAX when it has fewer */
 };
 
 struct list_scan {
@@ -71,34 +71,24 @@ static bool is_state(const char *status)
 	return strcmp(status, "queued") == 0 || strcmp(status, "running") == 0;
 }
 
-static int check_status(const char *status, struct error *err)
-{
-	bool known = is_state(status);
-
-	for (int i = 0; i < _STATUS_MAX; i++)
-		known = known || strcmp(status, status_name((enum run_status)i)) == 0;
-	return known ? 0 : error_field(err, "status", "there is no such status");
-}
-
 static int read_status(struct list_scan *scan, struct error *err)
 {
 	const struct history_filter *f = scan->filter;
-	int r = f->status ? check_status(f->status, err) : 0;
+	const char *const *more = f->more_statuses;
 
-	for (const char *const *more = f->more_statuses; r == 0 && more && *more; more++)
-		r = check_status(*more, err);
-	if (r == 0 && f->status && !f->id && !has_more_statuses(f) && is_state(f->status))
+	for (const char *status = f->status;; status = *more++) {
+		bool known = !status || is_state(status);
+
+		for (int i = 0; i < _STATUS_MAX && !known; i++)
+			known = strcmp(status, status_name((enum run_status)i)) == 0;
+		if (!known)
+			return error_field(err, "status", "there is no such status");
+		if (!more || !*more)
+			break;
+	}
+	if (f->status && !f->id && !has_more_statuses(f) && is_state(f->status))
 		scan->state = f->status;
-	return r;
-}
-
-/* So few characters leave few rows, which need no index in the order of the page. */
-static int check_id(const char *id, struct error *err)
-{
-	if (!id || strlen(id) >= HISTORY_ID_BEGINNING)
-		return 0;
-	return error_field(err, "id", "id: give at least the first %d characters of one",
-			   HISTORY_ID_BEGINNING);
+	return 0;
 }
 
 static int read_range(struct list_scan *scan, struct error *err)
@@ -116,11 +106,6 @@ static int read_range(struct list_scan *scan, struct error *err)
 	return 0;
 }
 
-static struct list_index label_way(const char *name, const char *value)
-{
-	return (struct list_index){ STMT_LIST_LABEL, STMT_NTH_LABEL, name, value, 0 };
-}
-
 static size_t find_ways(const struct list_scan *scan, struct list_index ways[WAYS_MAX])
 {
 	const struct history_filter *f = scan->filter;
@@ -128,63 +113,49 @@ static size_t find_ways(const struct list_scan *scan, struct list_index ways[WAY
 	const char *failure = failure_of(f);
 	size_t n = 0;
 
+#define WAY(name, value, second)                                                                   \
+	ways[n++] = (struct list_index)                                                            \
+	{                                                                                          \
+		STMT_LIST_##name, STMT_NTH_##name, value, second                                   \
+	}
 	if (f->label_name)
-		ways[n++] = label_way(f->label_name, f->label_value);
+		WAY(LABEL, f->label_name, f->label_value);
 	for (; more && more->name && n < LABEL_WAYS; more++)
-		ways[n++] = label_way(more->name, more->value);
+		WAY(LABEL, more->name, more->value);
 	if (failure)
-		ways[n++] = (struct list_index){ STMT_LIST_FAILURE, STMT_NTH_FAILURE, failure, NULL,
-						 0 };
+		WAY(FAILURE, failure, NULL);
 	if (f->caller && f->language)
-		ways[n++] = (struct list_index){ STMT_LIST_CALLER_LANGUAGE,
-						 STMT_NTH_CALLER_LANGUAGE, f->caller, f->language,
-						 0 };
+		WAY(CALLER_LANGUAGE, f->caller, f->language);
 	else if (f->caller)
-		ways[n++] = (struct list_index){ STMT_LIST_CALLER, STMT_NTH_CALLER, f->caller, NULL,
-						 0 };
+		WAY(CALLER, f->caller, NULL);
 	else if (f->language)
-		ways[n++] = (struct list_index){ STMT_LIST_LANGUAGE, STMT_NTH_LANGUAGE, f->language,
-						 NULL, 0 };
+		WAY(LANGUAGE, f->language, NULL);
 	if (f->text)
-		ways[n++] = (struct list_index){ STMT_LIST_TEXT, STMT_NTH_TEXT, scan->match.data,
-						 NULL, 0 };
+		WAY(TEXT, scan->match.data, NULL);
+#undef WAY
+	assert(n <= WAYS_MAX);
 	return n;
 }
 
-static int find_reach(struct history *h, const struct list_scan *scan, struct list_index *way)
-{
-	int r = 0;
-	sqlite3_stmt *s = store_stmt(h, way->nth, &r);
-
-	if (!s)
-		return r;
-	(void)sqlite3_bind_int64(s, 1, scan->from);
-	(void)sqlite3_bind_int64(s, 2, scan->to);
-	bind_text(s, 3, way->value);
-	bind_text(s, 4, way->second);
-	(void)sqlite3_bind_int(s, 5, NTH - 1);
-	r = store_step(h, s);
-	if (r < 0)
-		return r;
-	way->reach = r > 0 ? sqlite3_column_int64(s, 0) : -INT64_MAX;
-	(void)sqlite3_reset(s);
-	return 0;
-}
-
 /* The way with the fewest rows there. */
-static int find_sparsest(struct history *h, const struct list_scan *scan, struct list_index *ways,
-			 size_t n, struct list_index *ret)
+static int find_sparsest(struct history *h, const struct list_scan *scan,
+			 const struct list_index *ways, size_t n, struct list_index *ret)
 {
 	int64_t oldest = INT64_MAX;
 
 	for (size_t i = 0; i < n; i++) {
-		int r = find_reach(h, scan, &ways[i]);
+		_cleanup_stmt_ sqlite3_stmt *s = NULL;
+		int r = store_get(h, &s, ways[i].nth,
+				  VALUES(V_NUMBER(scan->from), V_NUMBER(scan->to),
+					 V_TEXT(ways[i].value), V_TEXT(ways[i].second),
+					 V_NUMBER(NTH - 1)));
+		int64_t reach = r > 0 ? sqlite3_column_int64(s, 0) : -INT64_MAX;
 
 		if (r < 0)
 			return r;
-		if (ways[i].reach >= oldest)
+		if (reach >= oldest)
 			continue;
-		oldest = ways[i].reach;
+		oldest = reach;
 		*ret = ways[i];
 	}
 	return 0;
@@ -208,16 +179,14 @@ static int choose(struct history *h, struct list_scan *scan)
 	else if (n > 1)
 		r = find_sparsest(h, scan, ways, n, &way);
 	scan->reads_words = f->text && way.list != STMT_LIST_TEXT;
-	scan->stmt = r < 0 ? NULL : store_stmt(h, way.list, &r);
-	if (!scan->stmt)
-		return r;
-	(void)sqlite3_bind_int64(scan->stmt, 1, scan->from);
-	(void)sqlite3_bind_int64(scan->stmt, 2, scan->to);
-	if (scan->state)
-		(void)sqlite3_bind_int(scan->stmt, 3, strcmp(scan->state, "running") == 0);
-	bind_text(scan->stmt, 3, way.value);
-	bind_text(scan->stmt, 4, way.second);
-	return 0;
+	if (r >= 0)
+		scan->stmt = store_ask(
+			h, &r, way.list,
+			VALUES(V_NUMBER(scan->from), V_NUMBER(scan->to),
+			       scan->state ? V_NUMBER(strcmp(scan->state, "running") == 0)
+					   : V_TEXT(way.value),
+			       V_TEXT(way.second)));
+	return MIN(r, 0);
 }
 
 static int scan_open(struct history *h, const struct history_filter *filter, struct list_scan *scan,
@@ -233,8 +202,10 @@ static int scan_open(struct history *h, const struct history_filter *filter, str
 	r = store_say(err, arrivals_settle(h));
 	if (r >= 0)
 		r = read_status(scan, err);
-	if (r >= 0)
-		r = check_id(filter->id, err);
+	/* So few characters leave few rows, which need no index in the order of the page. */
+	if (r >= 0 && filter->id && strlen(filter->id) < HISTORY_ID_BEGINNING)
+		r = error_field(err, "id", "id: give at least the first %d characters of one",
+				HISTORY_ID_BEGINNING);
 	if (r >= 0)
 		r = read_range(scan, err);
 	if (r >= 0 && filter->text) {
@@ -285,45 +256,37 @@ static bool has_status(sqlite3_stmt *s, const struct history_filter *f)
 	return any;
 }
 
-static bool row_fits(sqlite3_stmt *s, const struct history_filter *f)
-{
-	return has_status(s, f) && equals(s, 3, f->caller) && equals(s, 4, f->language) &&
-	       has_labels(s, f);
-}
-
 /* 1: the words are in the text of the row that the statement stands on. */
 static int has_words(struct history *h, struct list_scan *scan)
 {
-	int r = 0;
-	sqlite3_stmt *s = store_stmt(h, STMT_WORDS, &r);
+	_cleanup_stmt_ sqlite3_stmt *s = NULL;
+	int r = store_get(h, &s, STMT_WORDS, VALUES(V_NUMBER(scan->last)));
 	struct span words;
 
-	if (!s)
-		return r;
-	(void)sqlite3_bind_int64(s, 1, scan->last);
-	r = store_step(h, s);
 	if (r <= 0)
 		return r;
 	words = column_span(s, 0);
 	r = search_has(scan->filter->text, words);
 	if (r == 0)
 		scan->missed += TEXT_MISSES + (int)(words.len / TEXT_BYTES);
-	(void)sqlite3_reset(s);
 	return r;
 }
 
 /* 1: the statement stands on a row that fits; 0: no more; -EAGAIN: looked at enough. */
 static int scan_next(struct history *h, struct list_scan *scan)
 {
+	const struct history_filter *f = scan->filter;
+	sqlite3_stmt *s = scan->stmt;
 	int r;
 
 	while (scan->missed < scan->misses_max) {
-		r = store_step(h, scan->stmt);
+		r = store_step(h, s);
 		if (r <= 0)
 			return r;
-		scan->last = sqlite3_column_int64(scan->stmt, 0);
+		scan->last = sqlite3_column_int64(s, 0);
 		/* The text of a live execution is not known yet. */
-		r = row_fits(scan->stmt, scan->filter) && !(scan->state && scan->filter->text);
+		r = has_status(s, f) && equals(s, 3, f->caller) && equals(s, 4, f->language) &&
+		    has_labels(s, f) && !(scan->state && f->text);
 		if (r > 0 && scan->reads_words)
 			r = has_words(h, scan);
 		if (r != 0)
@@ -376,30 +339,21 @@ int history_list(struct history *h, const struct history_filter *filter, struct 
 	return 0;
 }
 
-static bool is_everything(const struct history_filter *f)
-{
-	return !f->caller && !f->id && !f->status && !f->language && !f->label_name &&
-	       !f->more_labels && !f->text && f->since_ns <= 0 && f->until_ns <= 0;
-}
-
 /* All ended ones are in the marks once they are counted; the rest is alive. */
 static int count_everything(struct history *h, struct history_count *ret)
 {
+	_cleanup_stmt_ sqlite3_stmt *s = NULL;
 	int r = arrivals_settle(h);
 
 	if (r >= 0 && !h->group && !h->health.degraded)
 		r = indexer_count(h, INDEX_FIRST);
-	sqlite3_stmt *s = r < 0 ? NULL : store_stmt(h, STMT_LIVE_COUNT, &r);
-
-	if (!s)
-		return r;
-	ret->exact = r == 0 && h->marks.counted == h->last_n;
-	r = store_step(h, s);
 	if (r < 0)
 		return r;
-	ret->n = h->marks.rows + sqlite3_column_int64(s, 0);
-	(void)sqlite3_reset(s);
-	return 0;
+	ret->exact = r == 0 && h->marks.counted == h->last_n;
+	r = store_get(h, &s, STMT_LIVE_COUNT, VALUES());
+	if (r > 0)
+		ret->n = h->marks.rows + sqlite3_column_int64(s, 0);
+	return MIN(r, 0);
 }
 
 int history_count(struct history *h, const struct history_filter *filter, struct history_count *ret,
@@ -411,7 +365,8 @@ int history_count(struct history *h, const struct history_filter *filter, struct
 	int r;
 
 	all.cursor = NULL;
-	if (is_everything(&all)) {
+	if (!all.caller && !all.id && !all.status && !all.language && !all.label_name &&
+	    !all.more_labels && !all.text && all.since_ns <= 0 && all.until_ns <= 0) {
 		r = count_everything(h, &count);
 	} else {
 		r = scan_open(h, &all, &scan, err);

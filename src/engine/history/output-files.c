@@ -308,18 +308,10 @@ bool files_empty_gone(struct history *h)
 /* 1: there is a row for the file or directory of this name; 0: there is none. */
 static int has_row(struct history *h, const char *name)
 {
-	char id[HISTORY_ID];
-	int r = 0;
-	sqlite3_stmt *s = store_stmt(h, STMT_BY_ID, &r);
+	const struct span id = { name, strnlen(name, HISTORY_ID - 1) };
+	_cleanup_stmt_ sqlite3_stmt *s = NULL;
 
-	if (!s)
-		return r;
-	(void)snprintf(id, sizeof(id), "%.*s", HISTORY_ID - 1, name);
-	bind_text(s, 1, id);
-	r = store_step(h, s);
-	if (r > 0)
-		(void)sqlite3_reset(s);
-	return r;
+	return store_get(h, &s, STMT_BY_ID, VALUES(V_SPAN(id)));
 }
 
 /* Requests and outputs are written before there is a row for them. */

@@ -94,13 +94,9 @@ int recover_interrupt(struct history *h, const struct history_row *row, const ch
 static int interrupt_next(struct history *h, int64_t *at)
 {
 	_cleanup_history_row_ struct history_row row = { 0 };
-	int r = 0;
-	sqlite3_stmt *s = store_stmt(h, STMT_RUNNING, &r);
+	_cleanup_stmt_ sqlite3_stmt *s = NULL;
+	int r = store_get(h, &s, STMT_RUNNING, VALUES(V_NUMBER(*at)));
 
-	if (!s)
-		return r;
-	(void)sqlite3_bind_int64(s, 1, *at);
-	r = store_step(h, s);
 	if (r <= 0)
 		return r;
 	r = row_read(s, &row);
@@ -108,7 +104,6 @@ static int interrupt_next(struct history *h, int64_t *at)
 		row.request = strdup((const char *)sqlite3_column_text(s, ROW_N_COLUMNS));
 		*at = row.row;
 	}
-	(void)sqlite3_reset(s);
 	if (r >= 0)
 		r = recover_interrupt(h, &row,
 				      "the daemon ended while this was running: run it again");

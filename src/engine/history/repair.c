@@ -206,31 +206,24 @@ static int open_next(struct history_repair *r, struct error *err)
 	return 0;
 }
 
-static sqlite3_stmt *probe_row(struct history_repair *r, enum question which, int64_t a, int64_t b)
+/* A question with its values, before its first step; NULL: this database cannot answer it. */
+static sqlite3_stmt *repair_ask(struct history_repair *r, enum question which,
+				const struct value *values)
 {
 	sqlite3_stmt *s = r->asks[which];
 
-	if (!s)
-		return NULL;
 	(void)sqlite3_reset(s);
-	(void)sqlite3_clear_bindings(s);
-	(void)sqlite3_bind_int64(s, 1, a);
-	if (sqlite3_bind_parameter_count(s) > 1 && which != ASK_KEY)
-		(void)sqlite3_bind_int64(s, 2, b);
+	if (s)
+		store_bind(s, values);
 	return s;
 }
 
-static bool is_known(struct history *h, const char *id, int *ret_r)
+/* True: it is answered, and *ret stands on the row. */
+static bool repair_get(struct history_repair *r, sqlite3_stmt **ret, enum question which,
+		       const struct value *values)
 {
-	sqlite3_stmt *s = store_stmt(h, STMT_BY_ID, ret_r);
-
-	if (!s)
-		return false;
-	bind_text(s, 1, id);
-	*ret_r = store_step(h, s);
-	if (*ret_r > 0)
-		(void)sqlite3_reset(s);
-	return *ret_r > 0;
+	*ret = repair_ask(r, which, values);
+	return *ret && sqlite3_step(*ret) == SQLITE_ROW;
 }
 
 /* What is kept of a row beside its columns; texts until the next question. */
@@ -251,31 +244,24 @@ static bool has_file(struct history *h, const char *id, enum history_stream whic
 static void read_rest(struct history_repair *r, const struct history_row *row, int64_t n,
 		      const char *key, struct rest *ret)
 {
-	sqlite3_stmt *s = probe_row(r, ASK_REQUEST, row->row, 0);
+	const struct value at = V_NUMBER(row->row);
+	sqlite3_stmt *s;
 
-	if (s && sqlite3_step(s) == SQLITE_ROW) {
+	if (repair_get(r, &s, ASK_REQUEST, VALUES(at))) {
 		ret->request = column_span(s, 0);
 		ret->has_request = ret->request.len > 0 || has_file(r->h, row->id, HISTORY_REQUEST);
 	}
-	s = probe_row(r, ASK_RESULT, n, row->row);
-	if (s && sqlite3_step(s) == SQLITE_ROW) {
+	if (repair_get(r, &s, ASK_RESULT, VALUES(V_NUMBER(n), at))) {
 		ret->result = column_span(s, 0);
 		ret->words = column_span(s, 1);
 	}
 	ret->has_result = ret->result.len > 0 || has_file(r->h, row->id, HISTORY_RESULT);
-	s = key ? probe_row(r, ASK_KEY, row->row, 0) : NULL;
-	if (s) {
-		bind_text(s, 2, row->caller);
-		bind_text(s, 3, key);
-		if (sqlite3_step(s) == SQLITE_ROW)
-			(void)snprintf(ret->key_sha256, sizeof(ret->key_sha256), "%s",
-				       (const char *)sqlite3_column_text(s, 0));
-		(void)sqlite3_reset(s);
-	}
-	s = probe_row(r, ASK_CALLBACK, row->row, 0);
-	ret->callback = s && sqlite3_step(s) == SQLITE_ROW;
-	if (s)
-		(void)sqlite3_reset(s);
+	if (key && repair_get(r, &s, ASK_KEY, VALUES(at, V_TEXT(row->caller), V_TEXT(key))))
+		(void)snprintf(ret->key_sha256, sizeof(ret->key_sha256), "%s",
+			       (const char *)sqlite3_column_text(s, 0));
+	ret->callback = repair_get(r, &s, ASK_CALLBACK, VALUES(at));
+	(void)sqlite3_reset(r->asks[ASK_KEY]);
+	(void)sqlite3_reset(r->asks[ASK_CALLBACK]);
 }
 
 /* An ended row whose result is lost says so in its place. */
@@ -309,8 +295,7 @@ static int take_ended(struct history *h, const struct history_row *row, struct h
 	};
 	int64_t at = row->row;
 
-	return rest->has_result || made ? record_insert_again(h, in, &end, rest->words, &at)
-					: -ENOMEM;
+	return rest->has_result || made ? record_insert(h, in, &end, &rest->words, &at) : -ENOMEM;
 }
 
 static int take_unended(struct history *h, struct history_row *row, struct history_new *in)
@@ -399,7 +384,9 @@ static int read_one(struct history_repair *r)
 {
 	struct piece *p = &r->pieces[r->first];
 	_cleanup_history_row_ struct history_row row = { 0 };
-	sqlite3_stmt *s = probe_row(r, p->downwards ? ASK_DOWN : ASK_UP, p->low, p->high);
+	_cleanup_stmt_ sqlite3_stmt *known = NULL;
+	sqlite3_stmt *s = repair_ask(r, p->downwards ? ASK_DOWN : ASK_UP,
+				     VALUES(V_NUMBER(p->low), V_NUMBER(p->high)));
 	int rc = sqlite3_step(s), ret = 0;
 
 	if (rc == SQLITE_NOMEM)
@@ -409,7 +396,8 @@ static int read_one(struct history_repair *r)
 	if (rc == SQLITE_ROW && sqlite3_column_text(s, 1) && sqlite3_column_text(s, 2) &&
 	    row_read(s, &row) == 0 && is_plausible(&row, s, p)) {
 		*(p->downwards ? &p->high : &p->low) = row.row;
-		if (is_known(r->h, row.id, &ret))
+		ret = store_get(r->h, &known, STMT_BY_ID, VALUES(V_TEXT(row.id)));
+		if (ret > 0)
 			r->known++;
 		else if (ret == 0)
 			ret = take_row(r, s, &row);
@@ -440,7 +428,7 @@ static int read_some(struct history_repair *r)
 		ret = read_one(r);
 		r->first += ret == 0;
 	}
-	return MIN(store_end(r->h, MIN(ret, 0)), 0);
+	return store_end(r->h, MIN(ret, 0));
 }
 
 static int finish_file(struct history_repair *r)

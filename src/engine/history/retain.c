@@ -22,6 +22,40 @@ enum {
 	HOURS_KEPT_S = 400 * 86400,
 };
 
+/*
+ * The durable slots of a caller (base/caller.h has those of memory): its rows and bytes on record, of which the totals of `marks`
+ * are made. They change in the transaction of the row, and so a rollback undoes both.
+ */
+int caller_rows_add(struct history *h, const char *caller, int64_t rows, int64_t bytes)
+{
+	int r = store_do(h, STMT_SHARE_ADD,
+			 VALUES(V_TEXT(caller), V_NUMBER(rows), V_NUMBER(bytes)));
+
+	return r < 0 || rows >= 0 ? r : store_do(h, STMT_SHARE_DROP, VALUES(V_TEXT(caller)));
+}
+
+struct caller_rank {
+	char caller[HISTORY_NAME_MAX + 1];
+	int64_t amount, next; /* of this caller, and of the caller with the most after it */
+};
+
+/* 1: the caller with the most, by STMT_SHARE_ROWS or STMT_SHARE_BYTES; 0: no caller has any. */
+static int caller_rows_largest(struct history *h, enum stmt by, struct caller_rank *ret)
+{
+	_cleanup_stmt_ sqlite3_stmt *s = NULL;
+	int r = store_get(h, &s, by, VALUES());
+
+	if (r <= 0)
+		return r;
+	*ret = (struct caller_rank){ .amount = sqlite3_column_int64(s, 1) };
+	(void)snprintf(ret->caller, sizeof(ret->caller), "%s",
+		       (const char *)sqlite3_column_text(s, 0));
+	r = store_step(h, s);
+	if (r > 0)
+		ret->next = sqlite3_column_int64(s, 1);
+	return r < 0 ? r : 1;
+}
+
 struct victim {
 	int64_t at, n, bytes;
 	char id[HISTORY_ID];
@@ -65,22 +99,18 @@ static void take_victim(sqlite3_stmt *s, struct victims *all)
 	(void)snprintf(v->id, sizeof(v->id), "%s", (const char *)sqlite3_column_text(s, 1));
 }
 
-/* How many bytes they were, or a negative errno. */
+/* How many bytes they were, or a negative errno. FTS5 forgets words when it is given them again. */
 static int forget_words(struct history *h, const struct victim *v)
 {
-	int r = 0;
-	sqlite3_stmt *from = store_stmt(h, STMT_SEARCH_TEXT, &r);
+	_cleanup_stmt_ sqlite3_stmt *s = NULL;
+	int r = store_get(h, &s, STMT_SEARCH_TEXT, VALUES(V_NUMBER(v->n)));
 	struct span words;
 
-	if (!from)
-		return r;
-	(void)sqlite3_bind_int64(from, 1, v->n);
-	r = store_step(h, from);
 	if (r <= 0)
 		return r;
-	words = column_span(from, 0);
-	r = words.data ? search_change(h, STMT_SEARCH_DELETE, v->at, words) : 0;
-	(void)sqlite3_reset(from);
+	words = column_span(s, 0);
+	r = words.data ? store_do(h, STMT_SEARCH_DELETE, VALUES(V_NUMBER(v->at), V_SPAN(words)))
+		       : 0;
 	return r < 0 ? r : (int)words.len;
 }
 
@@ -92,31 +122,15 @@ static int forget_labels(struct history *h, const struct victim *v)
 
 	json_object_foreach(labels, name, value)
 	{
-		sqlite3_stmt *s = r < 0 ? NULL : store_stmt(h, STMT_LABEL_DELETE, &r);
+		const char *text = json_string_value(value);
 
-		if (!s)
-			break;
-		bind_text(s, 1, name);
-		bind_text(s, 2, json_string_value(value) ? json_string_value(value) : "");
-		(void)sqlite3_bind_int64(s, 3, v->at);
-		r = store_run(h, s);
+		if (r >= 0)
+			r = store_do(
+				h, STMT_LABEL_DELETE,
+				VALUES(V_TEXT(name), V_TEXT(text ? text : ""), V_NUMBER(v->at)));
 	}
 	json_decref(labels);
 	return r;
-}
-
-static int forget_key(struct history *h, const struct victim *v)
-{
-	int r = 0;
-	sqlite3_stmt *s = v->key ? store_stmt(h, STMT_KEY_DELETE, &r) : NULL;
-
-	if (!s)
-		return r;
-	bind_text(s, 1, v->caller);
-	bind_text(s, 2, v->key);
-	/* A key that was used again is another row's. */
-	(void)sqlite3_bind_int64(s, 3, v->at);
-	return store_run(h, s);
 }
 
 /* How many bytes its words had, or a negative errno. */
@@ -129,16 +143,18 @@ static int delete_one(struct history *h, const struct victim *v, struct marks *m
 	int words = indexed ? forget_words(h, v) : 0;
 	int r = words < 0 ? words : forget_labels(h, v);
 
+	/* A key that was used again is another row's. */
+	if (r >= 0 && v->key)
+		r = store_do(h, STMT_KEY_DELETE,
+			     VALUES(V_TEXT(v->caller), V_TEXT(v->key), V_NUMBER(v->at)));
 	if (r >= 0)
-		r = forget_key(h, v);
-	if (r >= 0)
-		r = store_run_with(h, STMT_DELETE_RESULT, v->n);
+		r = store_do(h, STMT_DELETE_RESULT, VALUES(V_NUMBER(v->n)));
 	for (size_t i = 0; i < ARRAY_SIZE(by_at) && r >= 0; i++)
-		r = store_run_with(h, by_at[i], v->at);
+		r = store_do(h, by_at[i], VALUES(V_NUMBER(v->at)));
 	if (r >= 0 && v->n <= m->counted) {
 		m->rows--;
 		m->bytes -= v->bytes;
-		r = caller_rows_add(h, &(struct caller_rows){ v->caller, -1, -v->bytes });
+		r = caller_rows_add(h, v->caller, -1, -v->bytes);
 	}
 	return r < 0 ? r : words;
 }
@@ -198,12 +214,10 @@ int history_delete(struct history *h, const char *caller, const char *id, struct
 {
 	_cleanup_(victims_done) struct victims all = { .n = 0 };
 	int r = count_first(h), state = 0;
-	sqlite3_stmt *s = r < 0 ? NULL : store_stmt(h, STMT_BY_ID, &r);
+	sqlite3_stmt *s = NULL;
 
-	if (!s)
-		return store_say(err, r);
-	bind_text(s, 1, id);
-	r = store_step(h, s);
+	if (r >= 0)
+		r = store_get(h, &s, STMT_BY_ID, VALUES(V_TEXT(id)));
 	if (r <= 0)
 		return store_say(err, r < 0 ? r : -ENOENT);
 	take_victim(s, &all);
@@ -217,19 +231,20 @@ int history_delete(struct history *h, const char *caller, const char *id, struct
 	return r < 0 ? store_say(err, r) : 0;
 }
 
+/* The oldest ended rows, at most a batch; caller NULL: of every caller. NULL: *ret_r says why. */
+static sqlite3_stmt *ask_oldest(struct history *h, const char *caller, int *ret_r)
+{
+	return store_ask(h, ret_r, caller ? STMT_OLDEST_OF : STMT_OLDEST,
+			 VALUES(V_NUMBER(INT64_MIN), V_NUMBER(DELETE_BATCH), V_TEXT(caller)));
+}
+
 int history_delete_some(struct history *h, const char *caller, struct error *err)
 {
 	_cleanup_(victims_done) struct victims all = { .n = 0 };
 	int r = count_first(h);
-	sqlite3_stmt *s = r < 0 ? NULL : store_stmt(h, caller ? STMT_OLDEST_OF : STMT_OLDEST, &r);
+	sqlite3_stmt *s = r < 0 ? NULL : ask_oldest(h, caller, &r);
 
-	if (!s)
-		return store_say(err, r);
-	(void)sqlite3_bind_int64(s, 1, INT64_MIN);
-	(void)sqlite3_bind_int(s, 2, DELETE_BATCH);
-	if (caller)
-		bind_text(s, 3, caller);
-	while ((r = store_step(h, s)) > 0)
+	while (s && (r = store_step(h, s)) > 0)
 		take_victim(s, &all);
 	if (r >= 0 && all.n > 0)
 		r = delete_with_reserve(h, &all);
@@ -252,13 +267,9 @@ static int retain_oldest(struct history *h)
 	_cleanup_(victims_done) struct victims all = { .n = 0 };
 	struct marks left = h->marks;
 	int r = 0;
-	sqlite3_stmt *s = store_stmt(h, STMT_OLDEST, &r);
+	sqlite3_stmt *s = ask_oldest(h, NULL, &r);
 
-	if (!s)
-		return r;
-	(void)sqlite3_bind_int64(s, 1, INT64_MIN);
-	(void)sqlite3_bind_int(s, 2, DELETE_BATCH);
-	while ((r = store_step(h, s)) > 0 && must_go(h, &left, sqlite3_column_int64(s, 0))) {
+	while (s && (r = store_step(h, s)) > 0 && must_go(h, &left, sqlite3_column_int64(s, 0))) {
 		take_victim(s, &all);
 		left.rows--;
 		left.bytes -= all.list[all.n - 1].bytes;
@@ -279,13 +290,10 @@ static int retain_share(struct history *h, enum stmt by, int64_t excess)
 	_cleanup_(victims_done) struct victims all = { .n = 0 };
 	struct caller_rank top;
 	int r = caller_rows_largest(h, by, &top);
-	sqlite3_stmt *s = r > 0 ? store_stmt(h, STMT_OLDEST_OF, &r) : NULL;
+	sqlite3_stmt *s = r > 0 ? ask_oldest(h, top.caller, &r) : NULL;
 
 	if (!s)
 		return r < 0 ? r : -ENOENT;
-	(void)sqlite3_bind_int64(s, 1, INT64_MIN);
-	(void)sqlite3_bind_int(s, 2, DELETE_BATCH);
-	bind_text(s, 3, top.caller);
 	while (excess > 0 && top.amount >= top.next && (r = store_step(h, s)) > 0) {
 		int64_t amount;
 
@@ -301,24 +309,11 @@ static int retain_share(struct history *h, enum stmt by, int64_t excess)
 	return r < 0 ? r : excess > 0 || r < (int)all.n;
 }
 
-static int database_bytes(struct history *h, int64_t *ret)
-{
-	int r = 0;
-	sqlite3_stmt *s = store_stmt(h, STMT_DATABASE_BYTES, &r);
-
-	if (!s)
-		return r;
-	r = store_step(h, s);
-	if (r > 0)
-		*ret = sqlite3_column_int64(s, 0);
-	(void)sqlite3_reset(s);
-	return MIN(r, 0);
-}
-
 int retain_full(struct history *h)
 {
+	_cleanup_stmt_ sqlite3_stmt *s = NULL;
 	struct statvfs disk;
-	int64_t least = 0;
+	int64_t least;
 	int r;
 
 	if (h->options.retain_bytes <= 0 || fstatvfs(h->dir_fd, &disk) < 0)
@@ -326,8 +321,10 @@ int retain_full(struct history *h)
 	/* Without room for that, those that are counted decide. */
 	(void)!indexer_count(h, COUNT_FIRST);
 	/* The database gives nothing back: only what there is beyond it can be files, which do. */
-	r = database_bytes(h, &least);
-	least = MAX(least, (int64_t)(disk.f_blocks * disk.f_frsize / 2));
+	r = store_get(h, &s, STMT_DATABASE_BYTES, VALUES());
+	least = MAX(r > 0 ? sqlite3_column_int64(s, 0) : 0,
+		    (int64_t)(disk.f_blocks * disk.f_frsize / 2));
+	store_release(&s);
 	return r < 0 || h->marks.bytes <= least
 		       ? r
 		       : retain_share(h, STMT_SHARE_BYTES, h->marks.bytes - least);
@@ -349,27 +346,18 @@ int retain_some(struct history *h)
 	return r == -ENOENT ? retain_oldest(h) : r;
 }
 
-static int prune(struct history *h, int64_t span, int64_t before)
-{
-	int r = 0;
-	sqlite3_stmt *s = store_stmt(h, STMT_TALLY_PRUNE, &r);
-
-	if (!s)
-		return r;
-	(void)sqlite3_bind_int64(s, 1, span);
-	(void)sqlite3_bind_int64(s, 2, before);
-	return store_run(h, s);
-}
-
 int retain_tallies(struct history *h)
 {
-	int64_t now_s = clock_realtime_ns() / NS_PER_SEC;
+	const int64_t now_s = clock_realtime_ns() / NS_PER_SEC;
+	const int64_t hours_s = MAX(h->options.retain_s, (int64_t)HOURS_KEPT_S);
 	int r;
 
 	if (clock_now_ns() < h->prune_at_ns)
 		return 0;
 	h->prune_at_ns = clock_now_ns() + PRUNE_EVERY_S * NS_PER_SEC;
-	r = prune(h, SPAN_MINUTE, now_s - MINUTES_KEPT_S);
+	r = store_do(h, STMT_TALLY_PRUNE,
+		     VALUES(V_NUMBER(SPAN_MINUTE), V_NUMBER(now_s - MINUTES_KEPT_S)));
 	return r < 0 ? r
-		     : prune(h, SPAN_HOUR, now_s - MAX(h->options.retain_s, (int64_t)HOURS_KEPT_S));
+		     : store_do(h, STMT_TALLY_PRUNE,
+				VALUES(V_NUMBER(SPAN_HOUR), V_NUMBER(now_s - hours_s)));
 }

@@ -74,15 +74,3 @@ bool search_has(const char *text, struct span words)
 				i++;
 	return n == 0;
 }
-
-int search_change(struct history *h, enum stmt how, int64_t at, struct span words)
-{
-	int r = 0;
-	sqlite3_stmt *s = store_stmt(h, how, &r);
-
-	if (!s)
-		return r;
-	(void)sqlite3_bind_int64(s, 1, at);
-	bind_span(s, 2, words);
-	return store_run(h, s);
-}

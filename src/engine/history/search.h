@@ -14,5 +14,3 @@ enum { SEARCH_TEXT_MAX = 1024 };
 int search_match(const char *text, struct buf *ret, struct error *err) _must_check_;
 /* Whether all words of a text are among these. */
 bool search_has(const char *text, struct span words);
-/* STMT_SEARCH_ADD or STMT_SEARCH_DELETE: FTS5 forgets words when it is given them again. In a transaction, the newest first. */
-int search_change(struct history *h, enum stmt how, int64_t at, struct span words) _must_check_;

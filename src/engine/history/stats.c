@@ -80,16 +80,12 @@ static int read_sums(struct history *h, const char *caller, const struct time_ra
 		     struct sums *all)
 {
 	int n = 0, r = 0;
-	sqlite3_stmt *s = store_stmt(h, caller ? STMT_TALLY_SUM_OF : STMT_TALLY_SUM, &r);
+	_cleanup_stmt_ sqlite3_stmt *s = store_ask(
+		h, &r, caller ? STMT_TALLY_SUM_OF : STMT_TALLY_SUM,
+		VALUES(V_NUMBER(range->span), V_NUMBER(range->from), V_NUMBER(range->to),
+		       V_TEXT(caller)));
 
-	if (!s)
-		return r;
-	(void)sqlite3_bind_int64(s, 1, range->span);
-	(void)sqlite3_bind_int64(s, 2, range->from);
-	(void)sqlite3_bind_int64(s, 3, range->to);
-	if (caller)
-		bind_text(s, 4, caller);
-	while ((r = store_step(h, s)) > 0) {
+	while (s && (r = store_step(h, s)) > 0) {
 		struct sum *sum = find_sum(all, (enum sum_kind)sqlite3_column_int(s, 0),
 					   (const char *)sqlite3_column_text(s, 1));
 
@@ -101,7 +97,6 @@ static int read_sums(struct history *h, const char *caller, const struct time_ra
 		if (all->cut)
 			break;
 	}
-	(void)sqlite3_reset(s);
 	return MIN(r, 0);
 }
 

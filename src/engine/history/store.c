@@ -27,7 +27,6 @@
 enum {
 	LATE_CHECKPOINT =
 		4, /* times the usual size (16 MiB, some 7 ms to copy): a commit makes the checkpoint itself */
-	HASH_BYTES = 32,
 };
 
 /* Which answers of SQLite mean what. Storage trouble is what another try can cure. */
@@ -91,10 +90,23 @@ int store_say(struct error *err, int r)
 	return error_set(err, ERROR_INTERNAL, -r, "the history failed: %s", strerror(-r));
 }
 
-sqlite3_stmt *store_stmt(struct history *h, enum stmt which, int *ret_r)
+void store_bind(sqlite3_stmt *s, const struct value *v)
+{
+	for (int i = 1; v->kind != VALUE_END; i++, v++) {
+		if (v->kind == VALUE_NUMBER)
+			(void)sqlite3_bind_int64(s, i, v->number);
+		else if (v->kind == VALUE_TEXT)
+			(void)sqlite3_bind_text64(s, i, v->text.data ? v->text.data : "",
+						  v->text.len, SQLITE_STATIC, SQLITE_UTF8);
+		else if (v->kind == VALUE_BLOB)
+			(void)sqlite3_bind_blob64(s, i, v->text.data, v->text.len, SQLITE_STATIC);
+	}
+}
+
+sqlite3_stmt *store_ask(struct history *h, int *ret_r, enum stmt which, const struct value *values)
 {
 	sqlite3_stmt **s = &h->stmts[which];
-	int rc;
+	int rc = SQLITE_OK;
 
 	if (!h->db) {
 		*ret_r = h->health.degraded ? h->health.degraded : -EIO;
@@ -103,11 +115,14 @@ sqlite3_stmt *store_stmt(struct history *h, enum stmt which, int *ret_r)
 	if (*s) {
 		(void)sqlite3_reset(*s);
 		(void)sqlite3_clear_bindings(*s);
+	} else {
+		rc = sqlite3_prepare_v3(h->db, statements[which], -1, SQLITE_PREPARE_PERSISTENT, s,
+					NULL);
+	}
+	if (rc == SQLITE_OK) {
+		store_bind(*s, values);
 		return *s;
 	}
-	rc = sqlite3_prepare_v3(h->db, statements[which], -1, SQLITE_PREPARE_PERSISTENT, s, NULL);
-	if (rc == SQLITE_OK)
-		return *s;
 	*ret_r = store_error(h, rc);
 	return NULL;
 }
@@ -122,66 +137,45 @@ int store_step(struct history *h, sqlite3_stmt *s)
 	return rc == SQLITE_DONE ? 0 : store_error(h, rc);
 }
 
-int store_run(struct history *h, sqlite3_stmt *s)
+int store_get(struct history *h, sqlite3_stmt **ret, enum stmt which, const struct value *values)
 {
-	int r = store_step(h, s);
+	int r = 0;
 
-	if (r > 0)
-		(void)sqlite3_reset(s);
+	*ret = store_ask(h, &r, which, values);
+	return *ret ? store_step(h, *ret) : r;
+}
+
+int store_do(struct history *h, enum stmt which, const struct value *values)
+{
+	_cleanup_stmt_ sqlite3_stmt *s = NULL;
+	int r = store_get(h, &s, which, values);
+
 	return MIN(r, 0);
-}
-
-int store_run_with(struct history *h, enum stmt which, int64_t value)
-{
-	int r = 0;
-	sqlite3_stmt *s = store_stmt(h, which, &r);
-
-	if (!s)
-		return r;
-	(void)sqlite3_bind_int64(s, 1, value);
-	return store_run(h, s);
-}
-
-static int run_plain(struct history *h, enum stmt which)
-{
-	int r = 0;
-	sqlite3_stmt *s = store_stmt(h, which, &r);
-
-	return s ? store_run(h, s) : r;
 }
 
 int store_begin(struct history *h)
 {
-	return h->group ? h->group_error : run_plain(h, STMT_BEGIN);
-}
-
-static void undo(struct history *h)
-{
-	/* SQLite may have undone it by itself. */
-	if (h->db && !sqlite3_get_autocommit(h->db))
-		(void)run_plain(h, STMT_ROLLBACK);
-}
-
-/* What concerns one execution only, found out before anything was changed. */
-static bool is_harmless(int r)
-{
-	return r == -EALREADY || r == -ENOENT || r == -EEXIST || r == -EBUSY;
+	return h->group ? h->group_error : store_do(h, STMT_BEGIN, VALUES());
 }
 
 int store_end(struct history *h, int r)
 {
+	/* Some errors concern one execution only, and were found out before anything was changed. */
+	const bool harmless = r == -EALREADY || r == -ENOENT || r == -EEXIST || r == -EBUSY;
+
 	if (h->group) {
-		if (r < 0 && !is_harmless(r))
+		if (r < 0 && !harmless)
 			h->group_error = r; /* commit undoes it all */
 		return r;
 	}
 	if (r >= 0) {
-		int committed = run_plain(h, STMT_COMMIT);
+		int committed = store_do(h, STMT_COMMIT, VALUES());
 
 		r = committed < 0 ? committed : r;
 	}
-	if (r < 0)
-		undo(h);
+	/* SQLite may have undone it by itself. */
+	if (r < 0 && h->db && !sqlite3_get_autocommit(h->db))
+		(void)!store_do(h, STMT_ROLLBACK, VALUES());
 	return r;
 }
 
@@ -204,18 +198,6 @@ int history_commit(struct history *h, struct error *err)
 	return store_say(err, store_end(h, r));
 }
 
-void bind_text(sqlite3_stmt *s, int i, const char *text)
-{
-	if (text)
-		(void)sqlite3_bind_text(s, i, text, -1, SQLITE_STATIC);
-}
-
-void bind_span(sqlite3_stmt *s, int i, struct span text)
-{
-	(void)sqlite3_bind_text64(s, i, text.data ? text.data : "", text.len, SQLITE_STATIC,
-				  SQLITE_UTF8);
-}
-
 struct span column_span(sqlite3_stmt *s, int i)
 {
 	const char *text = (const char *)sqlite3_column_text(s, i);
@@ -228,20 +210,14 @@ static int nibble(char c)
 	return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-void bind_hash(sqlite3_stmt *s, int i, const char *hex)
+struct value value_of_hash(const char *hex, unsigned char bytes[HASH_BYTES])
 {
-	unsigned char bytes[HASH_BYTES];
-
-	if (!hex || strlen(hex) != 2 * sizeof(bytes))
-		return;
-	for (size_t k = 0; k < sizeof(bytes); k++) {
-		int high = nibble(hex[2 * k]), low = nibble(hex[2 * k + 1]);
-
-		if (high < 0 || low < 0)
-			return;
-		bytes[k] = (unsigned char)(high << 4 | low);
-	}
-	(void)sqlite3_bind_blob(s, i, bytes, sizeof(bytes), SQLITE_TRANSIENT);
+	if (!hex || strlen(hex) != 2 * HASH_BYTES ||
+	    strspn(hex, "0123456789abcdef") != 2 * HASH_BYTES)
+		return (struct value){ .kind = VALUE_NULL };
+	for (size_t k = 0; k < HASH_BYTES; k++)
+		bytes[k] = (unsigned char)(nibble(hex[2 * k]) << 4 | nibble(hex[2 * k + 1]));
+	return V_BLOB((const char *)bytes, HASH_BYTES);
 }
 
 int64_t hash_key(const char *hex)
@@ -251,12 +227,6 @@ int64_t hash_key(const char *hex)
 	for (size_t k = 0; k < 16 && hex[k]; k++)
 		key = key << 4 | ((unsigned)nibble(hex[k]) & 15);
 	return (int64_t)key;
-}
-
-void bind_measure(sqlite3_stmt *s, int i, int64_t value)
-{
-	if (value >= 0)
-		(void)sqlite3_bind_int64(s, i, value);
 }
 
 int store_save_marks(struct history *h, const struct marks *m)
@@ -272,15 +242,9 @@ int store_save_marks(struct history *h, const struct marks *m)
 	};
 	int r = 0;
 
-	for (size_t i = 0; i < ARRAY_SIZE(rows) && r >= 0; i++) {
-		sqlite3_stmt *s = store_stmt(h, STMT_META_SET, &r);
-
-		if (!s)
-			return r;
-		bind_text(s, 1, rows[i].name);
-		(void)sqlite3_bind_int64(s, 2, rows[i].value);
-		r = store_run(h, s);
-	}
+	for (size_t i = 0; i < ARRAY_SIZE(rows) && r >= 0; i++)
+		r = store_do(h, STMT_META_SET,
+			     VALUES(V_TEXT(rows[i].name), V_NUMBER(rows[i].value)));
 	return r;
 }
 

@@ -24,76 +24,10 @@
 #include <sqlite3.h>
 
 enum stmt {
-	STMT_BEGIN,
-	STMT_COMMIT,
-	STMT_ROLLBACK,
-	STMT_ACCEPT,
-	STMT_REQUEST,
-	STMT_KEY_ADD,
-	STMT_KEY_FIND,
-	STMT_KEY_DELETE,
-	STMT_LABEL_ADD,
-	STMT_LABEL_DELETE,
-	STMT_START,
-	STMT_FINISH,
-	STMT_RESULT,
-	STMT_IS_THERE,
-	STMT_GET,
-	STMT_RUNNING,
-	STMT_QUEUED,
-	STMT_LIVE_COUNT,
-	STMT_LIST,
-	STMT_LIST_LIVE,
-	STMT_LIST_ID,
-	STMT_LIST_SUCCESS,
-	STMT_LIST_FAILURE,
-	STMT_LIST_LANGUAGE,
-	STMT_LIST_CALLER,
-	STMT_LIST_CALLER_LANGUAGE,
-	STMT_LIST_LABEL,
-	STMT_LIST_TEXT,
-	STMT_NTH_FAILURE,
-	STMT_NTH_LANGUAGE,
-	STMT_NTH_CALLER,
-	STMT_NTH_CALLER_LANGUAGE,
-	STMT_NTH_LABEL,
-	STMT_NTH_TEXT,
-	STMT_WORDS,
-	STMT_PAST_CODE,
-	STMT_PAST_LABEL,
-	STMT_OLDEST,
-	STMT_OLDEST_OF,
-	STMT_BY_ID,
-	STMT_DELETE,
-	STMT_DELETE_REQUEST,
-	STMT_DELETE_RESULT,
-	STMT_SEARCH_TEXT,
-	STMT_UNCOUNTED,
-	STMT_UNINDEXED_BYTES,
-	STMT_UNINDEXED,
-	STMT_SEARCH_ADD,
-	STMT_SEARCH_DELETE,
-	STMT_SEARCH_EMPTY,
-	STMT_SEARCH_MERGE,
-	STMT_TALLY_GET,
-	STMT_TALLY_SET,
-	STMT_TALLY_NAMES,
-	STMT_TALLY_SUM,
-	STMT_TALLY_SUM_OF,
-	STMT_TALLY_PRUNE,
-	STMT_INTERACTIVE_ADD,
-	STMT_INTERACTIVE_FIND,
-	STMT_INTERACTIVE_DELETE,
-	STMT_CALLBACK_ADD,
-	STMT_CALLBACK_DUE,
-	STMT_CALLBACK_DELETE,
-	STMT_SHARE_ADD,
-	STMT_SHARE_DROP,
-	STMT_SHARE_ROWS,
-	STMT_SHARE_BYTES,
-	STMT_DATABASE_BYTES,
-	STMT_META_SET,
-	_STMT_MAX,
+#define STATEMENT(name, text) STMT_##name,
+#include "engine/history/statements.h"
+#undef STATEMENT
+	_STMT_MAX
 };
 
 /* How far the later work has come, and the sums over the ended executions it covers. */
@@ -102,15 +36,14 @@ struct marks {
 	int64_t rows, bytes;
 };
 
-/* What lies in the file `arrivals`, oldest first; the first `listed` are in the database too, and only counted here. */
+/* What lies in the file `arrivals`, oldest first; the first `listed` are in the database too. */
 #define ARRIVALS "arrivals"
 enum { ARRIVALS_MAX = 512 };
-struct arrival;
 struct arrivals {
 	int fd;
-	struct arrival *list[ARRIVALS_MAX];
-	size_t n, listed;
-	int64_t bytes;
+	struct buf file;  /* the same bytes */
+	size_t n, listed; /* records */
+	size_t listed_bytes;
 	bool torn; /* behind these bytes lies something that is no record */
 };
 
@@ -160,14 +93,46 @@ enum { ROW_N_COLUMNS = 15 };
 /* Opens the database file itself; store_disconnect() ends every statement. */
 int store_connect(struct history *h, struct error *err) _must_check_;
 void store_disconnect(struct history *h);
-/* A statement, reset and without values; NULL: it cannot be prepared, `*ret_r` says why. */
-sqlite3_stmt *store_stmt(struct history *h, enum stmt which, int *ret_r);
-/* Steps a statement that gives no rows, and resets it. */
-int store_run(struct history *h, sqlite3_stmt *s) _must_check_;
-/* The same of a statement with one number. */
-int store_run_with(struct history *h, enum stmt which, int64_t value) _must_check_;
+/*
+ * A value of a statement. Empty and NULL are told apart by the pointer of a text. Texts must live until the step. A macro makes each kind;
+ * VALUES() lists those of a statement, ?1 first.
+ */
+struct value {
+	enum { VALUE_END, VALUE_NULL, VALUE_NUMBER, VALUE_TEXT, VALUE_BLOB } kind;
+	int64_t number;
+	struct span text;
+};
+#define V_NUMBER(n)	((struct value){ .kind = VALUE_NUMBER, .number = (n) })
+#define V_MEASURE(n)	value_of_measure(n)				       /* negative: NULL */
+#define V_TEXT(text)	value_of_text(text)				       /* NULL: NULL */
+#define V_SPAN(span)	((struct value){ .kind = VALUE_TEXT, .text = (span) }) /* no data: "" */
+#define V_BLOB(data, n) ((struct value){ .kind = VALUE_BLOB, .text = { (data), (n) } })
+#define VALUES(...)	((const struct value[]){ __VA_ARGS__ __VA_OPT__(, ){ .kind = VALUE_END } })
+static inline struct value value_of_measure(int64_t n)
+{
+	return n < 0 ? (struct value){ .kind = VALUE_NULL } : V_NUMBER(n);
+}
+static inline struct value value_of_text(const char *text)
+{
+	return text ? V_SPAN(span_of(text)) : (struct value){ .kind = VALUE_NULL };
+}
+
+void store_bind(sqlite3_stmt *s, const struct value *values);
+/* A statement with its values, before its first step; NULL: it cannot be prepared, `*ret_r` says why. */
+sqlite3_stmt *store_ask(struct history *h, int *ret_r, enum stmt which, const struct value *values);
 /* 1: a row; 0: the end, and it is reset; else a negative errno, and it is reset. */
 int store_step(struct history *h, sqlite3_stmt *s) _must_check_;
+/* The first row of a statement: 1, and *ret stands on it; 0: there is none; or a negative errno. */
+int store_get(struct history *h, sqlite3_stmt **ret, enum stmt which,
+	      const struct value *values) _must_check_;
+/* A statement from its values to its end. */
+int store_do(struct history *h, enum stmt which, const struct value *values) _must_check_;
+/* What stands on a row holds a lock on the database until then. */
+static inline void store_release(sqlite3_stmt **s)
+{
+	(void)sqlite3_reset(*s);
+}
+#define _cleanup_stmt_ _cleanup_(store_release)
 /* The errno for SQLite's answer; storage trouble is remembered. */
 int store_error(struct history *h, int rc);
 /* Words for a store's errno. */
@@ -181,12 +146,10 @@ int store_checkpoint(struct history *h);
 int store_settle(struct history *h);
 bool store_is_trouble(int r);
 
-/* Values of statements; empty and NULL are told apart by the pointer. The text must live until the step. */
-void bind_text(sqlite3_stmt *s, int i, const char *text);
 struct span column_span(sqlite3_stmt *s, int i); /* until the next step; NULL: data NULL */
-void bind_span(sqlite3_stmt *s, int i, struct span text);
-void bind_hash(sqlite3_stmt *s, int i, const char *hex);  /* 64 digits as 32 bytes; NULL: NULL */
-void bind_measure(sqlite3_stmt *s, int i, int64_t value); /* negative: NULL */
+/* 64 digits as 32 bytes; NULL: the value is NULL. */
+enum { HASH_BYTES = 32 };
+struct value value_of_hash(const char *hex, unsigned char bytes[HASH_BYTES]);
 int64_t hash_key(const char *hex); /* the first half of a hash as a number to index by */
 
 /* db-schema.c: brings the database to this version. */
@@ -215,7 +178,7 @@ void disk_reserve_open(struct history *h);
 bool disk_reserve_spend(struct history *h); /* true: there is more room now than at the last try */
 void disk_reserve_probe(struct history *h);
 
-/* row-accept.c, row-finish.c */
+/* row-write.c */
 bool id_is_valid(const char *id);
 /* May it be asked for at all? */
 int accept_check(const struct history_new *in) _must_check_;
@@ -232,13 +195,9 @@ void accept_took(struct history *h, int64_t at);
  */
 int accept_insert(struct history *h, const struct history_new *in, const struct history_end *end,
 		  int64_t *row) _must_check_;
-/* The row and the text. */
+/* The row and the text. words: for search, collected before; NULL: they are taken from the texts of `end`. */
 int record_insert(struct history *h, const struct history_new *in, const struct history_end *end,
-		  int64_t *row) _must_check_;
-/* The same with words for search that were collected before; data NULL: none. */
-int record_insert_again(struct history *h, const struct history_new *in,
-			const struct history_end *end, struct span words,
-			int64_t *row) _must_check_;
+		  const struct span *words, int64_t *row) _must_check_;
 int finish_update(struct history *h, int64_t row, const struct history_end *end) _must_check_;
 
 /* How much of a text search reads. */
@@ -286,19 +245,9 @@ int retain_some(struct history *h) _must_check_; /* 1: there is more */
 /* The disk is full. If the history fills more than half of it, retention deletes rows; otherwise nothing is deleted. */
 int retain_full(struct history *h) _must_check_; /* 1: there is more */
 int retain_tallies(struct history *h) _must_check_;
-
-/* caller-rows.c */
-struct caller_rows {
-	const char *caller;
-	int64_t rows, bytes;
-};
-int caller_rows_add(struct history *h, const struct caller_rows *add) _must_check_;
-struct caller_rank {
-	char caller[HISTORY_NAME_MAX + 1];
-	int64_t amount, next; /* of this caller, and of the caller with the most after it */
-};
-/* 1: the caller with the most, by STMT_SHARE_ROWS or STMT_SHARE_BYTES; 0: no caller has any. */
-int caller_rows_largest(struct history *h, enum stmt by, struct caller_rank *ret) _must_check_;
+/* Adds to the rows and bytes of a caller; less than none: takes away. */
+int caller_rows_add(struct history *h, const char *caller, int64_t rows,
+		    int64_t bytes) _must_check_;
 
 /* output-files.c */
 enum { SWEEP_END = 36 * 36 };

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/history/arrivals-fixture.h"
 #include "engine/history/test-store.h"
 
 #include <sys/resource.h>
@@ -441,6 +442,49 @@ static void test_files_of_arrivals(void **state)
 	assert_int_equal(count_first(f->h, 100), 100);
 }
 
+/* What an older daemon left is taken in. */
+static void test_old_file(void **state)
+{
+	static const char *const status[] = { "success", "timeout", "success" };
+	struct history_fixture *f = *state;
+	_cleanup_close_ int fd = -EBADF;
+	char path[96], id[HISTORY_ID];
+
+	f->h = history_close(f->h);
+	(void)snprintf(path, sizeof(path), "%s/arrivals", f->dir);
+	fd = open(path, O_WRONLY | O_TRUNC | O_CLOEXEC);
+	assert_int_equal(write(fd, arrivals_fixture, sizeof(arrivals_fixture)),
+			 sizeof(arrivals_fixture));
+	fd = fd_close(fd);
+	reopen(f);
+	assert_int_equal(arrivals_waiting(f->h), 3);
+	for (int i = 0; i < 3; i++) {
+		_cleanup_history_row_ struct history_row row = { 0 };
+
+		(void)snprintf(id, sizeof(id), "ex_%026d", i + 1);
+		assert_int_equal(history_get(f->h, "alice", id, &row), 0);
+		assert_string_equal(row.status, status[i]);
+		assert_string_equal(row.language, "python");
+		assert_string_equal(row.policy, "default");
+		assert_string_equal(row.request, "{\"code\":\"print(42)\"}");
+		assert_string_equal(row.result, "{\"status\":\"success\",\"stdout\":\"42\\n\"}");
+		assert_int_equal(row.created_ns, INT64_C(1790000000) * NS_PER_SEC + i * NS_PER_SEC);
+		assert_int_equal(row.started_ns, i ? row.created_ns + 250 * NS_PER_MS : 0);
+		assert_int_equal(row.ended_ns, row.created_ns + 500 * NS_PER_MS);
+		assert_int_equal(row.exit_code, i == 1 ? -1 : 0);
+		assert_int_equal(row.duration_us, 2100);
+		assert_int_equal(row.cpu_us, 900);
+		assert_int_equal(row.memory_peak_bytes, 9 << 20);
+		assert_int_equal(row.kept_bytes, 17);
+		assert_int_equal(strlen(row.code_sha256), i ? 64 : 0);
+		if (i == 2)
+			assert_string_equal(row.labels, "{\"job\":\"nightly\"}");
+		else
+			assert_null(row.labels);
+	}
+	assert_int_equal(found_by(f, (struct history_filter){ .text = "needle" }), 3);
+}
+
 int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
@@ -450,6 +494,7 @@ int main(void)
 		CASE(test_files_of_arrivals), CASE(test_emptied_at_close),
 		CASE(test_tail_is_cut),	      CASE(test_short_write),
 		CASE(test_unreadable),	      CASE(test_other_conflict),
+		CASE(test_old_file),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -317,8 +317,7 @@ static inline bool is_indexed(struct history_fixture *f, int64_t at, struct span
 				   "SELECT 1 FROM search WHERE search MATCH ?1 AND rowid = -?2", -1,
 				   &s, NULL),
 		SQLITE_OK);
-	bind_text(s, 1, match);
-	(void)sqlite3_bind_int64(s, 2, at);
+	store_bind(s, VALUES(V_TEXT(match), V_NUMBER(at)));
 	found = sqlite3_step(s) == SQLITE_ROW;
 	(void)sqlite3_finalize(s);
 	return found;
