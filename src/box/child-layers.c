@@ -8,13 +8,16 @@
 
 #include "base/fd.h"
 #include "base/sys/kernel.h"
+#include "base/sys/mount-table.h"
 #include "box/text.h"
+#include "spec/layer.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* S/scratch/layer<number><below> */
@@ -109,6 +112,18 @@ int child_show_writable(struct child *c, const char *source, const char *where)
 	return r == 0 && access(where, W_OK) < 0 && errno == EROFS ? -EROFS : r;
 }
 
+/* Lays an overlay over a detached mount. If there can be none, the mount stays at S/shown. */
+static int show_tree(struct child *c, int tree, const char *where, bool writable)
+{
+	static const char place[] = "../shown";
+	int r = sys_move_mount(tree, place);
+
+	if (r == 0)
+		r = writable ? child_show_writable(c, place, where)
+			     : child_mount_lower(c, place, where);
+	return r < 0 ? r : sys_umount_detach(place);
+}
+
 /*
  * A directory that a caller named: links in its path could lead out of what the policy permits. What was opened is mounted at a place of
  * its own, which the overlay then has as its lower layer. Mounts below the directory are not shown; as a mount of this namespace hides
@@ -116,25 +131,95 @@ int child_show_writable(struct child *c, const char *source, const char *where)
  */
 int child_show_exact(struct child *c, const char *source, const char *where)
 {
-	static const char place[] = "../shown";
-	int fd = sys_open_exact(source, O_PATH | O_DIRECTORY);
-	int tree = fd < 0 ? fd : sys_bind_detached(fd, -EBADF);
-	int r = tree < 0 ? tree : sys_mkdir(place, 0755);
+	_cleanup_close_ int fd = sys_open_exact(source, O_PATH | O_DIRECTORY);
+	_cleanup_close_ int tree = fd < 0 ? fd : sys_bind_detached(fd, -EBADF);
+	int r = tree < 0 ? tree : child_make_dir(c, where, 0755);
 
-	if (r == -EEXIST)
-		r = 0;
-	if (r == 0)
-		r = sys_move_mount(tree, place);
-	if (fd >= 0)
-		(void)close(fd);
-	if (tree >= 0)
-		(void)close(tree);
 	if (r < 0)
 		return r;
-	r = child_make_dir(c, where, 0755);
-	if (r == 0)
-		r = c->command.overlay ? child_mount_lower(c, place, where) : -EOPNOTSUPP;
-	return r < 0 ? r : sys_umount_detach(place);
+	return c->command.overlay ? show_tree(c, tree, where, false) : -EOPNOTSUPP;
+}
+
+/* A detached mount of a directory without those below it: the kernel makes one unless they hide something, and the broker has sent that. */
+static int bare_tree(struct child *c, int dir_fd)
+{
+	int tree = sys_bind_detached(dir_fd, -EBADF);
+	struct stat st, other;
+
+	if (tree != -EINVAL || fstat(dir_fd, &st) < 0)
+		return tree;
+	for (size_t i = 0; i < c->n_bare; i++)
+		if (c->bare_fds[i] >= 0 && fstat(c->bare_fds[i], &other) == 0 &&
+		    st.st_dev == other.st_dev && st.st_ino == other.st_ino)
+			return TAKE_FD(c->bare_fds[i]);
+	return -ENOENT;
+}
+
+struct laying {
+	struct child *c;
+	const char *source, *where;
+};
+
+static int bind_readonly(int tree, const char *where)
+{
+	int r = sys_mount_readonly(tree);
+
+	return r < 0 ? r : sys_move_mount(tree, where);
+}
+
+/* What a path leads to that another mount hides is no part; neither is what this user, and so the program, cannot reach. */
+static bool is_out_of_reach(int r)
+{
+	return r == -ENOENT || r == -ENOTDIR || r == -ELOOP || r == -EACCES;
+}
+
+static int show_part(void *data, const char *point)
+{
+	const struct laying *p = data;
+	_cleanup_close_ int fd = sys_open_exact(point, O_PATH), tree = -EBADF, there = -EBADF;
+	struct text where = { 0 };
+	struct stat st;
+	int r;
+
+	text_add(&where, p->where);
+	text_add(&where, point + strlen(p->source));
+	if (where.overflow)
+		return -ENAMETOOLONG;
+	there = fd < 0 ? fd : sys_open_exact(where.data, O_PATH);
+	if (there < 0)
+		return is_out_of_reach(there) ? 0 : there;
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	if (S_ISDIR(st.st_mode)) {
+		tree = bare_tree(p->c, fd);
+		r = tree < 0 ? tree : show_tree(p->c, tree, where.data, false);
+		if (r != -EINVAL && r != -ENODEV)
+			return r;
+		/* Its file system cannot be a layer. */
+		p->c->missing |= 1U << LAYER_OVERLAY;
+		return bind_readonly(tree, where.data);
+	}
+	if (!S_ISREG(st.st_mode)) {
+		/* A device or a socket must not be shown, nor what it hides. */
+		(void)close(fd);
+		fd = sys_open("../nothing", O_PATH, 0);
+	}
+	tree = fd < 0 ? fd : sys_bind_detached(fd, -EBADF);
+	return tree < 0 ? tree : bind_readonly(tree, where.data);
+}
+
+int child_show_parts(struct child *c, const char *source, const char *where, bool writable)
+{
+	struct laying laying = { c, source, where };
+	_cleanup_close_ int fd = sys_open(source, O_PATH | O_DIRECTORY | O_NOFOLLOW, 0);
+	_cleanup_close_ int tree = fd < 0 ? fd : bare_tree(c, fd), table = -EBADF;
+	int r = tree < 0 ? tree : show_tree(c, tree, where, writable);
+
+	if (r < 0)
+		return r;
+	table = sys_open(MOUNT_TABLE, O_RDONLY, 0);
+	/* The kernel lists a mount behind the one that it is on. */
+	return table < 0 ? table : mounts_below(table, source, show_part, &laying);
 }
 
 static int open_upper(struct child *c, const struct overlay *overlay)

@@ -8,6 +8,8 @@
  *   S/empty    second lower of the read-only overlays: one lower alone is refused
  *   S/lower    a directory of the host under an overlay that the program writes to
  *   S/guard    the same of a writable root, without what only its owner may read (layers.h)
+ *   S/shown    a directory under a read-only overlay, while that is mounted
+ *   S/nothing  an empty file
  *
  * A writable root is a directory of the scratch tmpfs, so that both share its bounds.
  *
@@ -90,8 +92,8 @@ static const char *find_cover(const struct child *c)
 
 static int build_place(struct child *c, const char *cover, const char *bounds)
 {
-	static const char *const dirs[] = { "root", "scratch", "empty", "lower", "guard" };
-	int r;
+	static const char *const dirs[] = { "root", "scratch", "empty", "lower", "guard", "shown" };
+	int r, fd;
 
 	c->step = "make a place to build the root";
 	if (!cover)
@@ -107,7 +109,10 @@ static int build_place(struct child *c, const char *cover, const char *bounds)
 		r = sys_chdir(cover);
 	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(dirs); i++)
 		r = sys_mkdir(dirs[i], 0755);
-	return r;
+	fd = r < 0 ? r : make_file("nothing", 0444);
+	if (fd >= 0)
+		(void)close(fd);
+	return MIN(fd, 0);
 }
 
 static const char place_bounds[] = "size=64k,nr_inodes=16,mode=0755";
@@ -246,6 +251,12 @@ static int show_dir(struct child *c, const char *source, const char *where)
 		return show_by_bind(c, source, where);
 	r = child_mount_lower(c, source, where);
 	/* A mount below the source, or too many stacked overlays. */
+	if (r == -EINVAL && c->n_bare > 0) {
+		r = child_show_parts(c, source, where, false);
+		if (r < 0)
+			(void)!sys_umount_detach(where);
+		return r < 0 ? show_by_bind(c, source, where) : 0;
+	}
 	return r == -EINVAL || r == -ENODEV ? show_by_bind(c, source, where) : r;
 }
 
@@ -296,7 +307,10 @@ static int show_writable_dir(struct child *c, const char *source, const char *wh
 {
 	int r = make_dir(where, 0755);
 
-	return r < 0 ? r : child_show_writable(c, source, where);
+	if (r < 0)
+		return r;
+	return c->n_bare > 0 ? child_show_parts(c, source, where, true)
+			     : child_show_writable(c, source, where);
 }
 
 static int show_host_path(struct child *c, const struct op *op)

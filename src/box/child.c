@@ -168,8 +168,8 @@ static int become_user(struct child *c)
 
 int child_take_plan(struct child *c, enum command_kind kind, struct plan_view *plan)
 {
-	int fds[2], r;
-	size_t n_fds = ARRAY_SIZE(fds);
+	int fds[2 + LAYERS_BARE_MAX], r;
+	size_t n_fds = ARRAY_SIZE(fds), n_bare;
 	void *base;
 	struct stat st;
 
@@ -178,10 +178,13 @@ int child_take_plan(struct child *c, enum command_kind kind, struct plan_view *p
 	if (r < 0)
 		return r;
 	c->step = "read the plan";
-	if (n_fds < 1)
+	n_bare = kind == COMMAND_GO ? c->command.n_bare : 0;
+	if (n_bare > LAYERS_BARE_MAX || n_fds < 1 + n_bare)
 		return -EPIPE;
-	if (n_fds == 2)
-		c->mounter_fd = fds[1];
+	for (size_t i = 0; i < n_bare; i++)
+		c->bare_fds[c->n_bare++] = fds[1 + i];
+	if (n_fds > 1 + n_bare)
+		c->mounter_fd = fds[1 + n_bare];
 	if (c->plan_fd >= 0)
 		(void)close(c->plan_fd);
 	c->plan_fd = fds[0];

@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include "box/layers.h"
 #include "box/sandbox.h"
 
 /* The input of the clone; all of it was made before clone. */
@@ -33,6 +34,8 @@ struct child {
 	/* set while preparing */
 	int scratch_fds[INIT_SCRATCH_DIRS];
 	size_t n_scratch;
+	int bare_fds[LAYERS_BARE_MAX]; /* from GO: bare copies (layers.h) not yet used; or -EBADF */
+	size_t n_bare;
 	int mounter_fd; /* from GO: asks the mounter (layers.h); -EBADF: there is none */
 	uint32_t n_layers;
 	int upper_fd; /* the upper directory of the workspace; -EBADF: none */
@@ -99,6 +102,8 @@ int child_do_allow(struct child *c, const struct op *op);
 int child_do_workspace(struct child *c, const struct op *op);
 /* Lets the program write to a directory of the host as if it were its own. */
 int child_show_writable(struct child *c, const char *source, const char *where);
+/* Shows a directory that may have mounts below it, and each of these at its place, read-only. -ENOENT: it has no bare copy. */
+int child_show_parts(struct child *c, const char *source, const char *where, bool writable);
 /* Shows a directory that a caller named. */
 int child_show_exact(struct child *c, const char *source, const char *where);
 /* child-mount.c: a directory of the new root; a directory shown read-only, with inodes of its own. */

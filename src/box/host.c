@@ -33,6 +33,8 @@ void sandbox_host_done(struct sandbox_host *host)
 	while (host->n_devs > 0)
 		(void)fd_close(host->devs[--host->n_devs]);
 	host->init_fd = fd_close(host->init_fd);
+	host->mounts_fd = fd_close(host->mounts_fd);
+	buf_done(&host->mounts);
 	if (host->cgroups)
 		host->cgroup_root = host->cgroups->root_free(host->cgroup_root);
 }
@@ -95,6 +97,7 @@ int sandbox_host_init(struct sandbox_host *host, struct sandbox **ret_spare, str
 	int r;
 
 	*host = (struct sandbox_host){ .init_fd = -EBADF,
+				       .mounts_fd = -EBADF,
 				       .workspaces = host->workspaces,
 				       .cgroups = &cgroup_none_ops,
 				       .facts.clone3 = true };

@@ -11,13 +11,16 @@
 #include "box/layers.h"
 
 #include "base/fd.h"
+#include "base/path.h"
 #include "base/sys/kernel.h"
+#include "base/sys/mount-table.h"
 #include "box/child.h"
 #include "box/commit.h"
 #include "box/workspace.h"
 
 #include <fcntl.h>
 #include <linux/capability.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -28,6 +31,8 @@
 #include <sys/wait.h>
 #include <sys/xattr.h>
 #include <unistd.h>
+
+enum { MOUNTS_BYTES_MAX = 1 << 20 };
 
 /* Whether the child can mark the upper layer; the kernel is asked once. */
 static bool has_user_xattrs(void)
@@ -203,4 +208,76 @@ int layers_open(struct sandbox *sb, const char *name, int *ret_fd, struct error 
 		return r;
 	*ret_fd = r;
 	return 0;
+}
+
+static int note_mount(void *data, const char *point)
+{
+	return buf_append(data, point, strlen(point) + 1);
+}
+
+/* The mount points of the host. The kernel says when its table has changed; until then it is not read again. */
+static void read_mounts(struct sandbox_host *host)
+{
+	struct pollfd table = { .fd = host->mounts_fd, .events = POLLPRI };
+
+	if (host->mounts_fd >= 0 && (poll(&table, 1, 0) <= 0 || !(table.revents & POLLPRI)))
+		return;
+	if (host->mounts_fd < 0)
+		host->mounts_fd = sys_open(MOUNT_TABLE, O_RDONLY, 0);
+	if (host->mounts_fd < 0)
+		return;
+	host->mounts.max = MOUNTS_BYTES_MAX;
+	host->mounts.len = 0;
+	/* With a part of the table a sandbox could show what a mount hides, so there is all of it or nothing. */
+	if (mounts_below(host->mounts_fd, "/", note_mount, &host->mounts) != 0)
+		host->mounts.len = 0;
+}
+
+static bool is_strictly_below(const char *path, const char *top)
+{
+	return path_is_below(path, top) && strcmp(path, top) != 0;
+}
+
+struct bare_copies {
+	int *fds;
+	size_t n;
+};
+
+static void copy_bare(const struct sandbox_host *host, const char *path, struct bare_copies *ret)
+{
+	const char *end = host->mounts.data + host->mounts.len;
+	const char *point = host->mounts.data;
+	_cleanup_close_ int fd = -EBADF;
+	int copy;
+
+	while (point < end && !is_strictly_below(point, path))
+		point += strlen(point) + 1;
+	if (point >= end || ret->n == LAYERS_BARE_MAX)
+		return;
+	fd = sys_open_exact(path, O_PATH | O_DIRECTORY);
+	copy = fd < 0 ? fd : sys_bind_detached(fd, -EBADF);
+	if (copy >= 0)
+		ret->fds[ret->n++] = copy;
+}
+
+size_t layers_copy_bare(struct sandbox_host *host, const struct plan_view *plan,
+			int ret[LAYERS_BARE_MAX])
+{
+	struct bare_copies copies = { .fds = ret };
+
+	if (!host->facts.privileged || !host->facts.overlay)
+		return 0;
+	read_mounts(host);
+	for (uint32_t i = 0; host->mounts.len > 0 && i < plan->n_ops; i++) {
+		const struct op *op = &plan->ops[i];
+		const char *end = host->mounts.data + host->mounts.len;
+
+		if (op->kind != OP_SHOW || op->flags & (OP_EXACT | OP_SMALL))
+			continue;
+		copy_bare(host, op_a(plan, op), &copies);
+		for (const char *point = host->mounts.data; point < end; point += strlen(point) + 1)
+			if (is_strictly_below(point, op_a(plan, op)))
+				copy_bare(host, point, &copies);
+	}
+	return copies.n;
 }

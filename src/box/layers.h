@@ -19,12 +19,25 @@
  * privileged broker starts a mounter: a process that enters the child's mount namespace when the child asks for
  * it and mounts there, with trusted xattrs. Without privilege there is no mounter: then there is no writable root, and on
  * older kernels a directory of the lower layer cannot be removed (EIO).
+ *
+ * Mounts below a directory that is shown, such as those of a GPU's driver below /usr: a user namespace may not see what a mount of its
+ * host hides, so there the kernel makes no overlay of the directory (EINVAL). A privileged broker therefore sends a *bare copy* of each
+ * such directory, a detached mount of it without the mounts below. The child lays its overlay over the bare copy, and then each mount by
+ * itself at its place: a directory as an overlay again, a regular file as a read-only bind mount, and instead of anything else an empty
+ * file. Where one of them cannot be laid, or without privilege, the tree is bound as it is, and the result says that the overlay is missing.
  */
 #pragma once
 
 #include "base/error.h"
 #include "box/sandbox.h"
 
+/*
+ * Bare copies of the directories that the plan shows, or that are mounted below such a directory, and that have mounts below them. Returns
+ * how many; 0 also where they cannot be had. The caller closes them.
+ */
+enum { LAYERS_BARE_MAX = 8 };
+size_t layers_copy_bare(struct sandbox_host *host, const struct plan_view *plan,
+			int ret[LAYERS_BARE_MAX]);
 /*
  * The workspace's lower layer, a detached mount; or -EBADF if the child makes it. Finishes a killed commit there first. The
  * caller closes it.

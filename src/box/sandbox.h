@@ -13,6 +13,7 @@
  */
 #pragma once
 
+#include "base/buf.h"
 #include "base/error.h"
 #include "base/sys/host-facts.h"
 #include "box/cgroup.h"
@@ -58,6 +59,8 @@ struct sandbox_host {
 	int init_fd;	 /* sealed memfd that holds init */
 	int files_ahead; /* nothing is made ahead with descriptors from this number on; 0: no bound */
 	const struct workspace_place *workspaces; /* NULL: none */
+	int mounts_fd;				  /* the table of mounts, once read; or -EBADF */
+	struct buf mounts;			  /* its mount points, each with a NUL (layers.c) */
 	struct group_reuse groups;		  /* unused ones */
 	/*
 	 * Unused trees of /dev. They are read-only, so the next sandbox finds nothing of the previous one

@@ -519,23 +519,32 @@ int sandbox_prepare(struct sandbox *sb, const struct plan_view *plan, int plan_f
 		    struct error *err)
 {
 	const struct host_facts *facts = &sb->host->facts;
-	const struct init_command go = { .kind = COMMAND_GO,
-					 .landlock_abi = (uint32_t)facts->landlock_abi,
-					 .overlay = facts->overlay,
-					 .proc = facts->proc_mount,
-					 .no_cgroup = facts->cgroup == CGROUP_NONE,
-					 .partial = !plan_find(plan, OP_SECCOMP, -1) };
+	struct init_command go = { .kind = COMMAND_GO,
+				   .landlock_abi = (uint32_t)facts->landlock_abi,
+				   .overlay = facts->overlay,
+				   .proc = facts->proc_mount,
+				   .no_cgroup = facts->cgroup == CGROUP_NONE,
+				   .partial = !plan_find(plan, OP_SECCOMP, -1) };
 	const struct init_command equip = { .kind = COMMAND_DEV };
 	const struct init_command serve = { .kind = COMMAND_RELAY };
 	const struct op *dev = plan_find(plan, OP_DEV, -1);
 	const struct op *workspace = plan_find(plan, OP_WORKSPACE, -1);
 	_cleanup_close_ int dev_fd = -EBADF, mounter_fd = -EBADF;
 	int64_t limits[_STAGE_LIMIT_MAX];
+	int fds[2 + LAYERS_BARE_MAX];
+	size_t n_bare;
 	int r = layers_start_mounter(sb, plan, &mounter_fd, err);
 
-	if (r == 0)
-		r = command_init(sb, &go, (int[]){ plan_fd, mounter_fd }, mounter_fd < 0 ? 1 : 2,
-				 err);
+	if (r < 0)
+		return r;
+	/* A nested sandbox has its parent's root. */
+	n_bare = sb->nested ? 0 : layers_copy_bare(sb->host, plan, fds + 1);
+	fds[0] = plan_fd;
+	fds[1 + n_bare] = mounter_fd;
+	go.n_bare = (uint32_t)n_bare;
+	r = command_init(sb, &go, fds, 1 + n_bare + (mounter_fd >= 0), err);
+	for (size_t i = 0; i < n_bare; i++)
+		(void)close(fds[1 + i]);
 	if (r < 0)
 		return r;
 	/*

@@ -16,14 +16,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/buf.h"
 #include "base/fd.h"
 #include "base/macro.h"
-#include "base/path.h"
 #include "base/sys/kernel.h"
-#include "base/sys/textfile.h"
-
-enum { MOUNTS_BYTES_MAX = 4 << 20 };
+#include "base/sys/mount-table.h"
 
 struct findings {
 	bool refused; /* a root and a session keyring of its own: filters of container engines give EPERM */
@@ -49,44 +45,52 @@ static bool map_self(uint32_t uid, uint32_t gid)
 	       write_file("/proc/self/gid_map", groups) && write_file("/proc/self/uid_map", users);
 }
 
-/* As a sandbox's root: read-only, a host directory over an empty one. */
-static bool try_overlay(void)
+/* As a sandbox's root: read-only, a host directory over an empty one. bare_fd: that directory without the mounts below it, or -EBADF. */
+static bool try_overlay(int bare_fd)
 {
+	bool bare;
+
 	if (mount("tmpfs", "/tmp", "tmpfs", MS_NOSUID | MS_NODEV, "size=64k") < 0)
 		return false;
 	if (mkdir("/tmp/empty", 0755) < 0 || mkdir("/tmp/root", 0755) < 0)
 		return false;
+	bare = bare_fd >= 0 && mkdir("/tmp/bare", 0755) == 0 &&
+	       sys_move_mount(bare_fd, "/tmp/bare") == 0;
 	return mount("overlay", "/tmp/root", "overlay", MS_RDONLY | MS_NOSUID | MS_NODEV,
-		     "lowerdir=/usr:/tmp/empty,userxattr") == 0;
+		     bare ? "lowerdir=/tmp/bare:/tmp/empty,userxattr"
+			  : "lowerdir=/usr:/tmp/empty,userxattr") == 0;
+}
+
+struct first_mount {
+	char *ret;
+	size_t size;
+	const char *top;
+};
+
+static int describe_mount(void *data, const char *point)
+{
+	const struct first_mount *f = data;
+
+	(void)snprintf(
+		f->ret, f->size,
+		"%.200s is a mount of its own, and in a user namespace the kernel lays no "
+		"overlay over %s while anything is mounted below: umount it, mount it outside of "
+		"%s, or run Atoll as root",
+		point, f->top, f->top);
+	return 1;
 }
 
 /*
  * A user namespace may not see what a mount of its host hides. So the kernel makes no overlay there whose lower layer has mounts below
- * it: of the driver of a GPU, in most containers that have one.
+ * it: of the driver of a GPU, in most containers that have one. A privileged broker gives sandboxes a copy without them (layers.h).
  */
 static void find_mount_below(const char *top, char *ret, size_t size)
 {
-	_cleanup_buf_ struct buf table = { .max = MOUNTS_BYTES_MAX };
-	char point[256];
+	struct first_mount f = { ret, size, top };
+	_cleanup_close_ int fd = sys_open(MOUNT_TABLE, O_RDONLY, 0);
 
-	if (textfile_read_buf("/proc/self/mountinfo", &table) < 0 || !table.data)
-		return;
-	for (char *line = table.data; *line;) {
-		char *end = strchrnul(line, '\n');
-
-		if (*end)
-			*end++ = '\0';
-		if (sscanf(line, "%*s %*s %*s %*s %255s", point) == 1 &&
-		    path_is_below(point, top) && strcmp(point, top) != 0) {
-			(void)snprintf(ret, size,
-				       "%s is a mount of its own, and the kernel lays no overlay "
-				       "over %s while anything is mounted "
-				       "below: umount it, or mount it outside of %s",
-				       point, top, top);
-			return;
-		}
-		line = end;
-	}
+	if (fd >= 0)
+		(void)!mounts_below(fd, top, describe_mount, &f);
 }
 
 static bool try_proc(void)
@@ -95,11 +99,11 @@ static bool try_proc(void)
 }
 
 /* Runs as pid 1 of the new pid namespace, which a procfs mounted here shows. */
-static void probe_inner(struct findings *found)
+static void probe_inner(struct findings *found, int bare_fd)
 {
 	found->pidns = getpid() == 1;
 	found->proc = try_proc();
-	found->overlay = try_overlay();
+	found->overlay = try_overlay(bare_fd);
 	found->refused = sys_join_session_keyring() == -EPERM ||
 			 (chdir("/tmp") == 0 && sys_pivot_root(".", ".") == -EPERM);
 }
@@ -116,6 +120,8 @@ static bool wait_for_child(pid_t pid)
 
 static void probe_outer(struct findings *found, uint32_t uid, uint32_t gid)
 {
+	/* With privilege only. */
+	_cleanup_close_ int bare_fd = sys_clone_mount(AT_FDCWD, "/usr");
 	pid_t pid;
 
 	if (unshare(CLONE_NEWUSER) < 0) {
@@ -137,7 +143,7 @@ static void probe_outer(struct findings *found, uint32_t uid, uint32_t gid)
 		return;
 	pid = fork();
 	if (pid == 0) {
-		probe_inner(found);
+		probe_inner(found, bare_fd);
 		_exit(0);
 	}
 	if (pid > 0)

@@ -7,7 +7,7 @@
  *   broker                          child, then init
  *                            ◀─     HELLO                                 only of one that a zygote cloned
  *   JOIN + cgroup files      ─▶     (ids are mapped: become the user)
- *   GO + plan [+ mounter]    ─▶     (prepare)
+ *   GO + plan + bare copies [+ mounter] ─▶ (prepare)
  *   DEV [+ a mount of /dev]  ─▶     (when the plan has one)
  *   WORKSPACE [+ a mount]    ─▶     (when the plan has one; without a mount the child makes it)
  *   RELAY + a socket         ─▶     (when the plan has one: it takes the listening sockets)
@@ -68,6 +68,7 @@ struct init_command {
 	uint32_t landlock_abi, overlay, proc;
 	uint32_t no_cgroup; /* INIT_CROWDS */
 	uint32_t partial;   /* the plan ends with the pivot; REST brings the whole plan */
+	uint32_t n_bare;    /* descriptors of bare copies (box/layers.h), after the plan */
 	/* START */
 	uint32_t stage;
 	uint32_t no_input; /* 1: descriptor 0 is not sent; it is the sandbox's /dev/null */
