@@ -317,15 +317,15 @@ uint64_t confine_caps(enum confine_role role)
 	return caps;
 }
 
-static int compare_name(const void *key, const void *row)
+static int row_compare(const void *key, const void *row)
 {
 	return strcmp(key, ((const struct confine_row *)row)->name);
 }
 
-static bool is_allowed(enum confine_role role, const char *name)
+static bool row_allows(enum confine_role role, const char *name)
 {
 	const struct confine_row *row = bsearch(name, allowed, ARRAY_SIZE(allowed),
-						sizeof(allowed[0]), compare_name);
+						sizeof(allowed[0]), row_compare);
 
 	if (row && row->roles & 1U << role)
 		return true;
@@ -335,38 +335,27 @@ static bool is_allowed(enum confine_role role, const char *name)
 	return false;
 }
 
-static bool is_hostile(const char *name)
-{
-	for (size_t i = 0; i < ARRAY_SIZE(hostile); i++)
-		if (strcmp(hostile[i], name) == 0)
-			return true;
-	return false;
-}
-
-/* The verdict for a call without a row. */
-static enum target otherwise(enum confine_role role, const struct syscall_row *row)
-{
-	if (role == CONFINE_UNPACKER || role == CONFINE_ARCHIVE || is_hostile(row->name))
-		return TO_KILL;
-	return row->to == TO_ENOSYS ? TO_ENOSYS : TO_EPERM;
-}
-
 enum target confine_target(enum confine_role role, const struct syscall_row *row)
 {
 	/* Calls that programs may make with some arguments only: the program's own filter checks those. */
 	if (role == CONFINE_BROKER && (row->to == TO_ALLOW || row->to >= _TO_ANSWER_MAX))
 		return TO_ALLOW;
-	if (is_allowed(role, row->name))
+	if (row_allows(role, row->name))
 		return TO_ALLOW;
 	if (role == CONFINE_BROKER)
 		return (enum target)row->to;
 	for (size_t i = 0; i < ARRAY_SIZE(checked); i++)
 		if (checked[i].role == role && strcmp(checked[i].name, row->name) == 0)
 			return (enum target)checked[i].to;
-	return otherwise(role, row);
+	if (role == CONFINE_UNPACKER || role == CONFINE_ARCHIVE)
+		return TO_KILL;
+	for (size_t i = 0; i < ARRAY_SIZE(hostile); i++)
+		if (strcmp(hostile[i], row->name) == 0)
+			return TO_KILL;
+	return row->to == TO_ENOSYS ? TO_ENOSYS : TO_EPERM;
 }
 
-static bool is_call(const char *name)
+static bool row_is_call(const char *name)
 {
 	for (const struct syscall_row *row = filter_syscalls; row->name[0]; row++)
 		if (strcmp(row->name, name) == 0)
@@ -377,14 +366,14 @@ static bool is_call(const char *name)
 int confine_check_names(void)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(allowed); i++)
-		if (!is_call(allowed[i].name) ||
+		if (!row_is_call(allowed[i].name) ||
 		    (i > 0 && strcmp(allowed[i - 1].name, allowed[i].name) >= 0))
 			return -EINVAL;
 	for (size_t i = 0; i < ARRAY_SIZE(checked); i++)
-		if (!is_call(checked[i].name))
+		if (!row_is_call(checked[i].name))
 			return -EINVAL;
 	for (size_t i = 0; i < ARRAY_SIZE(hostile); i++)
-		if (!is_call(hostile[i]))
+		if (!row_is_call(hostile[i]))
 			return -EINVAL;
 	return 0;
 }

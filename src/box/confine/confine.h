@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Limits what Atoll's own processes may do, so that a process that hostile input has taken over can do little.
- * A role names the system calls (confine-table.c) and the capabilities that a process keeps; confine-root.c
+ * A role names the system calls (confine-table.c) and the capabilities that a process keeps; confine_root()
  * limits the files that the front sees. plan/filter-table.h compiles the filters, as it does for programs.
  *
  *   front      HTTP, history, queue: an allow-list; what only an attacker would call kills it
