@@ -28,122 +28,102 @@ struct view { /* the input of the rows */
 	int64_t cpu_us;
 };
 
-static bool hit_file_size_signal(const struct view *v)
-{
-	return v->signal == SIGXFSZ;
-}
-
-static bool hit_cpu_time(const struct view *v)
-{
-	return v->limits->cpu_time_ms > 0 &&
-	       (v->signal == SIGXCPU || v->cpu_us >= v->limits->cpu_time_ms * US_PER_MS);
-}
-
-static bool hit_memory(const struct view *v)
-{
-	return v->end->usage.oom_kills > 0;
-}
-
-static bool hit_output(const struct view *v)
-{
-	return v->limits->output_total_bytes > 0 &&
-	       v->end->output_bytes > v->limits->output_total_bytes;
-}
-
-static bool hit_pids(const struct view *v)
-{
-	return v->end->usage.pids_refused > 0;
-}
-
-static bool hit_disk(const struct view *v)
-{
-	return v->end->usage.disk_free_bytes == 0;
-}
-
-static bool hit_files(const struct view *v)
-{
-	return v->end->usage.disk_free_files == 0;
-}
-
-static bool hit_file_size(const struct view *v)
-{
-	return v->limits->file_size_bytes > 0 &&
-	       v->end->largest_file_bytes >= v->limits->file_size_bytes;
-}
-
-static bool never(const struct view *v _unused_)
-{
-	return false; /* only Atoll's own kill shows it */
-}
-
-static int64_t peak_wall(const struct view *v)
-{
-	return v->end->duration_us / US_PER_MS;
-}
-
-static int64_t peak_cpu(const struct view *v)
-{
-	return v->cpu_us < 0 ? -1 : v->cpu_us / US_PER_MS;
-}
-
-static int64_t peak_memory(const struct view *v)
-{
-	return v->end->usage.memory_peak_bytes;
-}
-
-static int64_t peak_output(const struct view *v)
-{
-	return v->end->output_bytes;
-}
-
-static int64_t peak_pids(const struct view *v)
-{
-	return v->end->usage.pids_peak;
-}
-
-static int64_t peak_disk(const struct view *v)
-{
-	int64_t left = v->end->usage.disk_free_bytes;
-
-	return left < 0 ? -1 : v->limits->disk_bytes - left;
-}
-
-static int64_t peak_files(const struct view *v)
-{
-	int64_t left = v->end->usage.disk_free_files;
-
-	return left < 0 ? -1 : v->limits->files - left;
-}
-
-static int64_t peak_file_size(const struct view *v)
-{
-	return v->end->largest_file_bytes;
-}
+enum hit_id {
+	HIT_FILE_SIZE_SIGNAL,
+	HIT_CPU_TIME,
+	HIT_MEMORY,
+	HIT_OUTPUT,
+	HIT_PIDS,
+	HIT_DISK,
+	HIT_FILES,
+	HIT_FILE_SIZE,
+	HIT_TIMEOUT,
+	HIT_IDLE,
+	_HIT_MAX,
+};
 
 static const struct hit {
 	enum cause_kind kind;
 	const char *key;
-	bool (*test)(const struct view *v);
-	int64_t (*peak)(const struct view *v); /* in the unit of the limit */
-	const char *detail;		       /* %s is the limit */
-} hit_table[] = {
-	{ CAUSE_DISK, "file_size", hit_file_size_signal, peak_file_size,
-	  "wrote a file of more than %s" },
-	{ CAUSE_CPU_TIME, "cpu_time", hit_cpu_time, peak_cpu, "used more than %s of CPU time" },
-	{ CAUSE_MEMORY, "memory", hit_memory, peak_memory, "used more than %s of memory" },
-	{ CAUSE_OUTPUT, "output_total", hit_output, peak_output,
-	  "printed more than %s to one stream" },
-	{ CAUSE_PIDS, "pids", hit_pids, peak_pids, "wanted more than %s processes and threads" },
-	{ CAUSE_DISK, "disk", hit_disk, peak_disk, "filled its %s of disk space" },
-	{ CAUSE_DISK, "files", hit_files, peak_files, "used up its %s files and directories" },
-	{ CAUSE_DISK, "file_size", hit_file_size, peak_file_size,
-	  "let a file grow to the limit of %s" },
-	{ CAUSE_TIMEOUT, "timeout", never, peak_wall, "did not end within %s" },
-	{ CAUSE_IDLE, "idle_timeout", never, peak_wall, "printed nothing and used no CPU for %s" },
+	const char *detail; /* %s is the limit */
+} hit_table[_HIT_MAX] = {
+	[HIT_FILE_SIZE_SIGNAL] = { CAUSE_DISK, "file_size", "wrote a file of more than %s" },
+	[HIT_CPU_TIME] = { CAUSE_CPU_TIME, "cpu_time", "used more than %s of CPU time" },
+	[HIT_MEMORY] = { CAUSE_MEMORY, "memory", "used more than %s of memory" },
+	[HIT_OUTPUT] = { CAUSE_OUTPUT, "output_total", "printed more than %s to one stream" },
+	[HIT_PIDS] = { CAUSE_PIDS, "pids", "wanted more than %s processes and threads" },
+	[HIT_DISK] = { CAUSE_DISK, "disk", "filled its %s of disk space" },
+	[HIT_FILES] = { CAUSE_DISK, "files", "used up its %s files and directories" },
+	[HIT_FILE_SIZE] = { CAUSE_DISK, "file_size", "let a file grow to the limit of %s" },
+	[HIT_TIMEOUT] = { CAUSE_TIMEOUT, "timeout", "did not end within %s" },
+	[HIT_IDLE] = { CAUSE_IDLE, "idle_timeout", "printed nothing and used no CPU for %s" },
 };
 
-static void describe_hit(const struct hit *hit, const struct view *v, struct cause *cause)
+/* Whether the counters or the signal show that the limit was hit. */
+static bool hit_holds(enum hit_id id, const struct view *v)
 {
+	const struct ending *end = v->end;
+	const struct limits *l = v->limits;
+
+	switch (id) {
+	case HIT_FILE_SIZE_SIGNAL:
+		return v->signal == SIGXFSZ;
+	case HIT_CPU_TIME:
+		return l->cpu_time_ms > 0 &&
+		       (v->signal == SIGXCPU || v->cpu_us >= l->cpu_time_ms * US_PER_MS);
+	case HIT_MEMORY:
+		return end->usage.oom_kills > 0;
+	case HIT_OUTPUT:
+		return l->output_total_bytes > 0 && end->output_bytes > l->output_total_bytes;
+	case HIT_PIDS:
+		return end->usage.pids_refused > 0;
+	case HIT_DISK:
+		return end->usage.disk_free_bytes == 0;
+	case HIT_FILES:
+		return end->usage.disk_free_files == 0;
+	case HIT_FILE_SIZE:
+		return l->file_size_bytes > 0 && end->largest_file_bytes >= l->file_size_bytes;
+	case HIT_TIMEOUT: /* only Atoll's own kill shows these */
+	case HIT_IDLE:
+	case _HIT_MAX:
+		break;
+	}
+	return false;
+}
+
+/* How much of it was used, in the unit of the limit; -1: not measured. */
+static int64_t hit_peak(enum hit_id id, const struct view *v)
+{
+	const struct usage *u = &v->end->usage;
+
+	switch (id) {
+	case HIT_FILE_SIZE_SIGNAL:
+	case HIT_FILE_SIZE:
+		return v->end->largest_file_bytes;
+	case HIT_CPU_TIME:
+		return v->cpu_us < 0 ? -1 : v->cpu_us / US_PER_MS;
+	case HIT_MEMORY:
+		return u->memory_peak_bytes;
+	case HIT_OUTPUT:
+		return v->end->output_bytes;
+	case HIT_PIDS:
+		return u->pids_peak;
+	case HIT_DISK:
+		return u->disk_free_bytes < 0 ? -1 : v->limits->disk_bytes - u->disk_free_bytes;
+	case HIT_FILES:
+		return u->disk_free_files < 0 ? -1 : v->limits->files - u->disk_free_files;
+	case HIT_TIMEOUT:
+	case HIT_IDLE:
+		return v->end->duration_us / US_PER_MS;
+	case _HIT_MAX:
+		break;
+	}
+	return -1;
+}
+
+static void describe_hit(enum hit_id id, const struct view *v, struct cause *cause)
+{
+	const struct hit *hit = &hit_table[id];
 	const struct knob *k = knob_find(hit->key);
 	int64_t limit = knob_get(k, v->limits);
 	char amount[32];
@@ -152,7 +132,7 @@ static void describe_hit(const struct hit *hit, const struct view *v, struct cau
 	cause->kind = hit->kind;
 	cause->limit_key = k->key;
 	cause->limit = limit;
-	cause->peak = hit->peak(v);
+	cause->peak = hit_peak(id, v);
 	cause->retryable = true;
 	/* cpus has no hit, so every ceiling here is a number of the table. */
 	cause->suggest = limit < k->ceiling ? MIN(limit * 2, k->ceiling) : -1;
@@ -184,8 +164,9 @@ static void describe_end(const struct verdict *v, struct cause *cause)
  * Words for what the counters alone do not show: a judged program had more wall time, because others made it wait; a loop was ended by
  * the clock, but would have reached its CPU limit first on a quiet machine.
  */
-static void describe_waiting(const struct hit *hit, const struct view *v, struct cause *cause)
+static void describe_waiting(enum hit_id id, const struct view *v, struct cause *cause)
 {
+	const struct hit *hit = &hit_table[id];
 	const struct knob *k = knob_find(hit->key);
 	int64_t limit_us = cause->limit * US_PER_MS;
 	char limit[32], time[32];
@@ -198,7 +179,7 @@ static void describe_waiting(const struct hit *hit, const struct view *v, struct
 			       "processor",
 			       limit, time);
 	}
-	if (hit->kind == CAUSE_CPU_TIME && !hit->test(v) && v->cpu_us >= 0) {
+	if (hit->kind == CAUSE_CPU_TIME && !hit_holds(id, v) && v->cpu_us >= 0) {
 		knob_format(k, v->cpu_us / US_PER_MS, time, sizeof(time));
 		(void)snprintf(
 			cause->detail, sizeof(cause->detail),
@@ -207,18 +188,19 @@ static void describe_waiting(const struct hit *hit, const struct view *v, struct
 	}
 }
 
-static const struct hit *find_hit(enum cause_kind kind, const struct view *v)
+/* _HIT_MAX: no limit is such a cause. */
+static enum hit_id find_hit(enum cause_kind kind, const struct view *v)
 {
-	const struct hit *fallback = NULL;
+	enum hit_id fallback = _HIT_MAX;
 
 	/* Of several rows of a kind, the one whose counter agrees. */
-	for (size_t i = 0; i < ARRAY_SIZE(hit_table); i++) {
-		if (hit_table[i].kind != kind)
+	for (enum hit_id id = 0; id < _HIT_MAX; id++) {
+		if (hit_table[id].kind != kind)
 			continue;
-		if (hit_table[i].test(v))
-			return &hit_table[i];
-		if (!fallback || strcmp(hit_table[i].key, "disk") == 0)
-			fallback = &hit_table[i];
+		if (hit_holds(id, v))
+			return id;
+		if (fallback == _HIT_MAX || id == HIT_DISK)
+			fallback = id;
 	}
 	return fallback;
 }
@@ -238,9 +220,9 @@ static void judge_kill(const struct view *v, struct verdict *ret)
 		{ CAUSE_INTERNAL, STATUS_INTERNAL_ERROR, "stopped by a failure of Atoll" },
 	};
 	enum cause_kind kind = (enum cause_kind)v->end->killed_for;
-	const struct hit *hit = find_hit(kind, v);
+	enum hit_id hit = find_hit(kind, v);
 
-	if (hit) {
+	if (hit < _HIT_MAX) {
 		describe_hit(hit, v, &ret->cause);
 		describe_waiting(hit, v, &ret->cause);
 		ret->status = STATUS_LIMIT;
@@ -264,24 +246,23 @@ static void judge_kill(const struct view *v, struct verdict *ret)
 
 static void judge_end(const struct view *v, struct verdict *ret)
 {
-	const struct hit *first = NULL;
+	enum hit_id first = _HIT_MAX;
 
-	for (size_t i = 0; i < ARRAY_SIZE(hit_table); i++) {
-		if (!hit_table[i].test(v))
+	for (enum hit_id id = 0; id < _HIT_MAX; id++) {
+		if (!hit_holds(id, v))
 			continue;
 		/* A program may have wanted a file of exactly the limit. */
-		if (ret->exit_code == 0 && hit_table[i].test != hit_file_size)
-			ret->limit_hits |= UINT32_C(1) << hit_table[i].kind;
-		if (!first)
-			first = &hit_table[i];
+		if (ret->exit_code == 0 && id != HIT_FILE_SIZE)
+			ret->limit_hits |= UINT32_C(1) << hit_table[id].kind;
+		first = MIN(first, id);
 	}
 	if (ret->exit_code == 0) {
 		ret->status = STATUS_SUCCESS;
 		describe_end(ret, &ret->cause);
 		return;
 	}
-	ret->status = first ? STATUS_LIMIT : STATUS_ERROR;
-	if (!first) {
+	ret->status = first < _HIT_MAX ? STATUS_LIMIT : STATUS_ERROR;
+	if (first == _HIT_MAX) {
 		describe_end(ret, &ret->cause);
 		return;
 	}
@@ -317,11 +298,10 @@ void verdict_no_memory(struct verdict *v, const struct usage *usage, const struc
 {
 	const struct ending end = { .usage = *usage };
 	const struct view view = { .end = &end, .limits = limits, .cpu_us = -1 };
-	const struct hit *hit = find_hit(CAUSE_MEMORY, &view);
 	char limit[32];
 
-	describe_hit(hit, &view, &v->cause);
-	knob_format(knob_find(hit->key), v->cause.limit, limit, sizeof(limit));
+	describe_hit(HIT_MEMORY, &view, &v->cause);
+	knob_format(knob_find("memory"), v->cause.limit, limit, sizeof(limit));
 	(void)snprintf(v->cause.detail, sizeof(v->cause.detail),
 		       "said that it got no more memory; it may use %s", limit);
 	v->status = STATUS_LIMIT;
