@@ -5,7 +5,7 @@
  * fit the language. If the host has less than the policy's default, the default shrinks. If the caller asked
  * for more than the ceiling, the request is refused.
  */
-#include "plan/policy/destinations.h"
+#include "plan/policy/policy.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -15,7 +15,7 @@
 #include "spec/read.h"
 
 /* The ceiling of one limit on this host: the policy's, or the host's if that is less. */
-static struct knob_range ceiling_of(const struct decision *d, const struct knob *k)
+static struct knob_range decision_range(const struct decision *d, const struct knob *k)
 {
 	struct knob_range range = { k->min, knob_get(k, &d->policy->ceilings),
 				    "is above the ceiling of" };
@@ -34,10 +34,61 @@ static struct knob_range ceiling_of(const struct decision *d, const struct knob 
 
 int64_t decision_ceiling(const struct decision *d, const struct knob *k)
 {
-	return ceiling_of(d, k).max;
+	return decision_range(d, k).max;
 }
 
-static int check_layers(struct decision *d, uint32_t missing, struct error *err)
+/* --- the minimal tier: what a run without namespaces takes of its host, and what it cannot have --- */
+
+static int decide_minimal(const struct decision *d, struct error *err)
+{
+	const struct host_facts *f = d->facts;
+	const struct request *req = d->request;
+	const struct {
+		bool holds;
+		const char *otherwise;
+	} needs[] = {
+		{ f->front == FRONT_CALLER,
+		  "a daemon makes no sandboxes without namespaces, because its callers share it; "
+		  "use atoll run --no-daemon" },
+		{ f->placing,
+		  "it gives each sandbox a user of its own, which takes root with CAP_SETUID, "
+		  "CAP_SETGID, CAP_CHOWN, CAP_KILL, CAP_SETPCAP and CAP_DAC_OVERRIDE (Docker's "
+		  "root "
+		  "has them): run atoll as root" },
+		{ f->landlock_abi > 0, "without namespaces only Landlock keeps programs from the "
+				       "host's files, and it is "
+				       "off here: boot with lsm=landlock,… on the kernel's command "
+				       "line (in a container: "
+				       "on its host)" },
+	};
+	const struct {
+		bool asked;
+		const char *field;
+	} refused[] = {
+		{ req->image, "image" },
+		{ req->workspace, "workspace" },
+		{ req->tty, "tty" },
+		{ req->eval, "eval" },
+		{ req->invoke_method, "invoke" },
+		{ req->writable_root, "writable_root" },
+		{ req->n_mounts > 0, "mounts" },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(needs); i++)
+		if (!needs[i].holds)
+			return error_set(err, ERROR_POLICY, EPERM,
+					 "policy '%s' asks for the minimal tier: %s",
+					 d->policy->name, needs[i].otherwise);
+	for (size_t i = 0; i < ARRAY_SIZE(refused); i++)
+		if (refused[i].asked)
+			return error_refuse(err, refused[i].field,
+					    "%s: there is none in the minimal tier (policy '%s'); "
+					    "leave it out, or run where namespaces can be made",
+					    refused[i].field, d->policy->name);
+	return 0;
+}
+
+static int decide_layers(struct decision *d, uint32_t missing, struct error *err)
 {
 	uint32_t refused = missing & d->policy->required;
 	char fix[300];
@@ -53,33 +104,156 @@ static int check_layers(struct decision *d, uint32_t missing, struct error *err)
 	return 0;
 }
 
-static int refuse_network(const struct decision *d, const char *reason, struct error *err)
+/*
+ * --- destinations: those of the request that the policy lists. One without a port stands for every port that the policy lists for it ---
+ */
+
+struct destination_sink {
+	int (*fn)(void *data, const struct destination *destination);
+	void *data;
+};
+
+/* An address that is not public must be listed as itself. */
+static bool destination_permits(const struct destination *pattern, const struct destination *asked)
+{
+	struct sockaddr_storage address;
+
+	if (address_parse(asked->host, &address) &&
+	    !address_is_public((const struct sockaddr *)&address))
+		return strcmp(pattern->host, asked->host) == 0;
+	return destination_covers(pattern, asked->host);
+}
+
+/* The ports of `asked` that one pattern of the policy permits. Adds their number to *n. */
+static int destination_give(const struct policy *policy, const struct destination *pattern,
+			    const struct destination *asked, const struct destination_sink *to,
+			    size_t *n)
+{
+	const uint16_t *ports = pattern->port ? &pattern->port : policy->network_ports;
+	const size_t n_ports = pattern->port ? 1 : policy->n_network_ports;
+	struct destination destination = *asked;
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < n_ports; i++) {
+		if (asked->port && asked->port != ports[i])
+			continue;
+		destination.port = ports[i];
+		r = to->fn(to->data, &destination);
+		(*n)++;
+	}
+	return r;
+}
+
+/* One entry of the request, against every entry of the policy. */
+static int destinations_give_asked(const struct decision *d, const char *text,
+				   const struct destination_sink *to, struct error *err)
+{
+	struct destination asked, pattern;
+	size_t n = 0;
+	int r = destination_parse(text, &asked);
+
+	for (const char **at = d->policy->network_allow; r == 0 && at && *at; at++)
+		if (destination_parse(*at, &pattern) == 0 && destination_permits(&pattern, &asked))
+			r = destination_give(d->policy, &pattern, &asked, to, &n);
+	if (r < 0 || n > 0)
+		return r;
+	return error_refuse(
+		err, "network",
+		"network: policy '%s' does not list '%s'; leave it out, or list it in the "
+		"policy's network.allow",
+		d->policy->name, quote_text(text).text);
+}
+
+static int destinations_give(const struct decision *d, const struct destination_sink *to,
+			     struct error *err)
+{
+	const char **asked = d->request->network_destinations;
+	struct destination pattern;
+	size_t n = 0;
+	int r = 0;
+
+	if (d->request->network != NETWORK_ALLOW)
+		return 0;
+	/* Without a list, every entry of the policy. */
+	for (const char **at = d->policy->network_allow; !asked && r == 0 && at && *at; at++)
+		if (destination_parse(*at, &pattern) == 0)
+			r = destination_give(d->policy, &pattern, &pattern, to, &n);
+	for (; asked && r == 0 && *asked; asked++)
+		r = destinations_give_asked(d, *asked, to, err);
+	return r;
+}
+
+int decision_each_destination(const struct decision *d,
+			      int (*fn)(void *data, const struct destination *destination),
+			      void *data)
+{
+	return destinations_give(d, &(struct destination_sink){ fn, data }, NULL);
+}
+
+/* The bounds of one run. */
+struct destination_tally {
+	size_t n;
+	uint16_t ports[NETWORK_PORTS_MAX];
+	size_t n_ports;
+};
+
+static int destinations_count(void *data, const struct destination *destination)
+{
+	struct destination_tally *t = data;
+	size_t i = 0;
+
+	while (i < t->n_ports && t->ports[i] != destination->port)
+		i++;
+	if (++t->n > NETWORK_RULES_MAX || i == NETWORK_PORTS_MAX)
+		return -E2BIG;
+	if (i == t->n_ports)
+		t->ports[t->n_ports++] = destination->port;
+	return 0;
+}
+
+/* Refuses a destination that the policy does not list, and more destinations or ports than one run may have. */
+static int destinations_check(const struct decision *d, struct error *err)
+{
+	struct destination_tally tally = { .n = 0 };
+	int r = destinations_give(d, &(struct destination_sink){ destinations_count, &tally }, err);
+
+	if (r == -E2BIG)
+		r = error_field(err, "network",
+				"network: one run may reach %d destinations at %d different ports; "
+				"name fewer",
+				NETWORK_RULES_MAX, NETWORK_PORTS_MAX);
+	return r;
+}
+
+/* --- the network --- */
+
+static int network_refuse(const struct decision *d, const char *reason, struct error *err)
 {
 	const char *text = d->request->network_text ? d->request->network_text : "none";
 
 	return error_refuse(err, "network", "network: '%s' %s", quote_text(text).text, reason);
 }
 
-static int check_network(struct decision *d, struct error *err)
+static int decide_network(struct decision *d, struct error *err)
 {
 	int r = 0;
 
 	switch (d->request->network) {
 	case NETWORK_NONE:
 		if (d->request->network_text && d->policy->network == NETWORK_OFF)
-			return refuse_network(d, "is not allowed by this policy; use off", err);
+			return network_refuse(d, "is not allowed by this policy; use off", err);
 		break;
 	case NETWORK_OFF:
 		break;
 	case NETWORK_ALLOW:
 		if (d->policy->network != NETWORK_ALLOW)
-			return refuse_network(
+			return network_refuse(
 				d,
 				"is not allowed by this policy; name one that allows it, "
 				"such as network-allowlist or trusted",
 				err);
 		if (d->policy->network_barred)
-			return refuse_network(
+			return network_refuse(
 				d,
 				"is not allowed by this server: its administrator can set "
 				"network.allow",
@@ -87,7 +261,7 @@ static int check_network(struct decision *d, struct error *err)
 		r = destinations_check(d, err);
 		break;
 	case NETWORK_HOST:
-		return refuse_network(d,
+		return network_refuse(d,
 				      "is not allowed: a sandbox never shares the host's network; "
 				      "use none or off",
 				      err);
@@ -104,13 +278,13 @@ struct claims {
 	uint32_t set;
 };
 
-static int check_claims(const struct decision *d, const struct claims *claims, struct error *err)
+static int claims_check(const struct decision *d, const struct claims *claims, struct error *err)
 {
 	for (size_t i = 0; i < limit_knobs_count; i++) {
 		const struct knob *k = &limit_knobs[i];
 		const json_t *words = json_object_get(claims->json, k->key);
 		struct reader top = { .err = err }, at = reader_at(&top, claims->where);
-		struct knob_range range = ceiling_of(d, k);
+		struct knob_range range = decision_range(d, k);
 		struct knob_claim claim = { .value = knob_get(k, claims->limits) };
 		struct quoted given;
 		int r;
@@ -158,7 +332,7 @@ void decide_restate(const struct decision *d, const json_t *root, struct error *
 	value = json_object_get(json_object_get(object, "limits"), k->key);
 	if (!value)
 		return;
-	range = ceiling_of(d, k);
+	range = decision_range(d, k);
 	(void)!knob_refuse(field, k, value, &range, err);
 }
 
@@ -171,7 +345,7 @@ static int decide_limits(struct decision *d, struct error *err)
 				 .json = json_object_get(req->root, "limits"),
 				 .limits = &req->limits,
 				 .set = req->limits_set };
-	int r = check_claims(d, &claims, err);
+	int r = claims_check(d, &claims, err);
 
 	for (size_t i = 0; r == 0 && i < req->n_stages; i++) {
 		char where[48];
@@ -182,7 +356,7 @@ static int decide_limits(struct decision *d, struct error *err)
 								  "limits"),
 					  .limits = &req->stages[i].limits,
 					  .set = req->stages[i].limits_set };
-		r = check_claims(d, &claims, err);
+		r = claims_check(d, &claims, err);
 	}
 	for (size_t i = 0; r == 0 && i < req->n_tests; i++) {
 		char where[48];
@@ -193,7 +367,7 @@ static int decide_limits(struct decision *d, struct error *err)
 								  "limits"),
 					  .limits = &req->tests[i].limits,
 					  .set = req->tests[i].limits_set };
-		r = check_claims(d, &claims, err);
+		r = claims_check(d, &claims, err);
 	}
 	if (r < 0)
 		return r;
@@ -213,13 +387,13 @@ void decision_stage_limits(const struct decision *d, const struct limits *over, 
 	for (size_t i = 0; i < limit_knobs_count; i++) {
 		const struct knob *k = &limit_knobs[i];
 
-		knob_set(k, &l, MIN(knob_get(k, &l), ceiling_of(d, k).max));
+		knob_set(k, &l, MIN(knob_get(k, &l), decision_range(d, k).max));
 	}
 	*ret = l;
 }
 
 /* The program's own file must be neither one of the request's files nor a directory of one. */
-static bool is_taken(const struct request_file *files, size_t n, const char *name)
+static bool source_is_taken(const struct request_file *files, size_t n, const char *name)
 {
 	size_t len = strlen(name);
 
@@ -230,16 +404,16 @@ static bool is_taken(const struct request_file *files, size_t n, const char *nam
 	return false;
 }
 
-static int check_name(const struct request *req, const char *name, const char *what,
-		      struct error *err)
+static int source_check_name(const struct request *req, const char *name, const char *what,
+			     struct error *err)
 {
-	if (is_taken(req->files, req->n_files, name))
+	if (source_is_taken(req->files, req->n_files, name))
 		return error_field(err, "files", "files: '%s' is where the code %s",
 				   quote_text(name).text, what);
 	for (size_t i = 0; i < req->n_tests; i++) {
 		char field[48];
 
-		if (!is_taken(req->tests[i].files, req->tests[i].n_files, name))
+		if (!source_is_taken(req->tests[i].files, req->tests[i].n_files, name))
 			continue;
 		(void)snprintf(field, sizeof(field), "tests[%zu].files", i);
 		return error_field(err, field, "%s: '%s' is where the code %s", field,
@@ -249,7 +423,7 @@ static int check_name(const struct request *req, const char *name, const char *w
 }
 
 /* Code that is passed as an argument can be at most as long as one argument. */
-static int check_command(const struct decision *d, size_t stage, struct error *err)
+static int stage_check_command(const struct decision *d, size_t stage, struct error *err)
 {
 	size_t len = strlen(d->request->stages[stage].code);
 	char field[48];
@@ -263,7 +437,7 @@ static int check_command(const struct decision *d, size_t stage, struct error *e
 			   field, len, REQUEST_WORD_MAX);
 }
 
-static int check_stages(const struct decision *d, struct error *err)
+static int decide_stages(const struct decision *d, struct error *err)
 {
 	int r = 0;
 
@@ -274,17 +448,17 @@ static int check_stages(const struct decision *d, struct error *err)
 		if (!code)
 			continue;
 		if (!d->language || d->language->command[0]) {
-			r = check_command(d, i, err);
+			r = stage_check_command(d, i, err);
 			continue;
 		}
 		language_stage_source(d->language, i, code, name, sizeof(name));
-		r = check_name(d->request, name, "of a stage is stored; give the file another name",
-			       err);
+		r = source_check_name(d->request, name,
+				      "of a stage is stored; give the file another name", err);
 	}
 	return r;
 }
 
-static int check_source(const struct decision *d, struct error *err)
+static int decide_source(const struct decision *d, struct error *err)
 {
 	const struct request *req = d->request;
 	const struct program_text program = { req->code, req->entry };
@@ -293,58 +467,41 @@ static int check_source(const struct decision *d, struct error *err)
 	if (!d->language || !req->code.data)
 		return 0;
 	language_source_name(d->language, &program, name, sizeof(name));
-	return check_name(req, name,
-			  "itself is stored; give the file another name, or name it as entry "
-			  "instead of code",
-			  err);
+	return source_check_name(
+		req, name,
+		"itself is stored; give the file another name, or name it as entry "
+		"instead of code",
+		err);
 }
 
-/* The lists of modules that this policy permits for this language, NULL-terminated. */
-static const char *const *const *permitted_modules(const struct decision *d,
-						   const char *const *own[2])
-{
-	if (d->policy->preload == PRELOAD_TIERS)
-		return (const char *const *const *)d->language->warm.tiers;
-	own[0] = (const char *const *)d->policy->preload_names;
-	own[1] = NULL;
-	return own;
-}
-
-static bool rule_list_has(const char *const *list, const char *word)
+static bool preload_list_has(const char *const *list, const char *word)
 {
 	while (*list && strcmp(*list, word) != 0)
 		list++;
 	return *list;
 }
 
-static bool is_permitted(const char *const *const *lists, const char *module)
-{
-	while (*lists && !rule_list_has(*lists, module))
-		lists++;
-	return *lists;
-}
-
 /* "numpy, pandas", each once; names that do not fit are left out, and so is light: a program has its modules in any case. */
-static void name_permitted(const char *const *const *lists, const char *const *light,
-			   struct buf *ret)
+static void preload_name_permitted(const char *const *const *lists, const char *const *light,
+				   struct buf *ret)
 {
 	for (const char *const *const *list = lists; *list && *list != light; list++)
 		for (const char *const *m = *list; *m; m++) {
 			const char *const *const *first = lists;
 
-			while (!rule_list_has(*first, *m))
+			while (!preload_list_has(*first, *m))
 				first++;
 			if (first == list && buf_printf(ret, "%s%s", ret->len ? ", " : "", *m) < 0)
 				return;
 		}
 }
 
-static int refuse_module(const struct decision *d, const char *module,
-			 const char *const *const *lists, struct error *err)
+static int preload_refuse(const struct decision *d, const char *module,
+			  const char *const *const *lists, struct error *err)
 {
 	_cleanup_buf_ struct buf permitted = { .max = 200 };
 
-	name_permitted(lists, (const char *const *)d->language->warm.light, &permitted);
+	preload_name_permitted(lists, (const char *const *)d->language->warm.light, &permitted);
 	return error_refuse(
 		err, "preload",
 		"preload: '%s' is not permitted by policy '%s' (permitted: %s); leave it out, "
@@ -352,10 +509,12 @@ static int refuse_module(const struct decision *d, const char *module,
 		module, d->policy->name, permitted.data ? permitted.data : "none");
 }
 
-static int check_preload(const struct decision *d, struct error *err)
+static int decide_preload(const struct decision *d, struct error *err)
 {
 	const char **modules = d->request->preload;
-	const char *const *own[2], *const *const *lists;
+	/* The lists of modules that this policy permits for this language, NULL-terminated. */
+	const char *const *own[2] = { (const char *const *)d->policy->preload_names, NULL };
+	const char *const *const *lists = own;
 
 	if (!modules || !modules[0])
 		return 0;
@@ -366,14 +525,20 @@ static int check_preload(const struct decision *d, struct error *err)
 					       : "a request without a language");
 	if (d->policy->preload == PRELOAD_ANY)
 		return 0;
-	lists = permitted_modules(d, own);
-	for (; *modules; modules++)
-		if (!is_permitted(lists, *modules))
-			return refuse_module(d, *modules, lists, err);
+	if (d->policy->preload == PRELOAD_TIERS)
+		lists = (const char *const *const *)d->language->warm.tiers;
+	for (; *modules; modules++) {
+		const char *const *const *list = lists;
+
+		while (*list && !preload_list_has(*list, *modules))
+			list++;
+		if (!*list)
+			return preload_refuse(d, *modules, lists, err);
+	}
 	return 0;
 }
 
-static int check_compiler_args(const struct decision *d, struct error *err)
+static int decide_compiler_args(const struct decision *d, struct error *err)
 {
 	const char **args = d->request->compiler_args;
 
@@ -384,7 +549,7 @@ static int check_compiler_args(const struct decision *d, struct error *err)
 			   d->language ? d->language->title : "a request without a language");
 }
 
-static int check_language(const struct decision *d, struct error *err)
+static int decide_language(const struct decision *d, struct error *err)
 {
 	const struct request *req = d->request;
 	int r;
@@ -412,16 +577,16 @@ static int check_language(const struct decision *d, struct error *err)
 			"eval: the policy %.64s has rules for imports, which hold in sessions "
 			"and for evaluated code; set eval to true",
 			d->policy->name);
-	r = check_preload(d, err);
+	r = decide_preload(d, err);
 	if (r == 0)
-		r = check_compiler_args(d, err);
+		r = decide_compiler_args(d, err);
 	if (r == 0)
-		r = check_source(d, err);
-	return r < 0 ? r : check_stages(d, err);
+		r = decide_source(d, err);
+	return r < 0 ? r : decide_stages(d, err);
 }
 
 /* Asks for more than a policy gives by itself, so the policy must permit it. */
-static int check_root(const struct decision *d, struct error *err)
+static int decide_root(const struct decision *d, struct error *err)
 {
 	const struct request *req = d->request;
 
@@ -443,7 +608,7 @@ static int check_root(const struct decision *d, struct error *err)
 }
 
 /* What a program sees of the host is the policy's choice. */
-static int check_mounts(const struct decision *d, struct error *err)
+static int decide_mounts(const struct decision *d, struct error *err)
 {
 	for (size_t i = 0; i < d->request->n_mounts; i++) {
 		const char *source = d->request->mounts[i].source;
@@ -470,20 +635,20 @@ int decide(struct decision *d, struct error *err)
 	int r = is_minimal ? decide_minimal(&out, err) : 0;
 
 	if (r == 0)
-		r = check_layers(&out,
-				 is_minimal ? layers_missing_minimal(d->facts)
-					    : layers_missing(d->facts),
-				 err);
+		r = decide_layers(&out,
+				  is_minimal ? layers_missing_minimal(d->facts)
+					     : layers_missing(d->facts),
+				  err);
 	if (r == 0)
-		r = check_network(&out, err);
+		r = decide_network(&out, err);
 	if (r == 0)
-		r = check_root(&out, err);
+		r = decide_root(&out, err);
 	if (r == 0)
-		r = check_mounts(&out, err);
+		r = decide_mounts(&out, err);
 	if (r == 0)
 		r = decide_limits(&out, err);
 	if (r == 0)
-		r = check_language(&out, err);
+		r = decide_language(&out, err);
 	if (r < 0)
 		return r;
 	out.read_only = out.policy->read_only || out.request->read_only;

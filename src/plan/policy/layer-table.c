@@ -7,81 +7,51 @@
 
 #include <stdio.h>
 
-static bool has_userns(const struct host_facts *f)
+static bool layer_holds(enum layer layer, const struct host_facts *f)
 {
-	return f->userns;
-}
+	const uint32_t controllers = f->cgroup != CGROUP_NONE ? f->cgroup_controllers : 0;
 
-static bool has_unique_uid(const struct host_facts *f)
-{
-	return f->privileged && f->uid_count > 0;
-}
-
-static bool has_seccomp(const struct host_facts *f)
-{
-	return f->seccomp;
-}
-
-static bool has_landlock(const struct host_facts *f)
-{
-	return f->landlock_abi > 0;
-}
-
-static bool has_controller(const struct host_facts *f, uint32_t bit)
-{
-	return f->cgroup != CGROUP_NONE && (f->cgroup_controllers & bit);
-}
-
-static bool has_memory(const struct host_facts *f)
-{
-	return has_controller(f, CGROUP_MEMORY);
-}
-
-static bool has_pids(const struct host_facts *f)
-{
-	return has_controller(f, CGROUP_PIDS);
-}
-
-static bool has_cpu(const struct host_facts *f)
-{
-	return has_controller(f, CGROUP_CPU);
-}
-
-static bool has_overlay(const struct host_facts *f)
-{
-	return f->overlay;
-}
-
-static bool has_proc(const struct host_facts *f)
-{
-	return f->proc_mount;
-}
-
-static bool has_broker(const struct host_facts *f)
-{
-	return !f->broker_open;
-}
-
-static bool has_front(const struct host_facts *f)
-{
-	return f->front == FRONT_CALLER || f->front == FRONT_CONFINED;
+	switch (layer) {
+	case LAYER_USERNS:
+		return f->userns;
+	case LAYER_UNIQUE_UID:
+		return f->privileged && f->uid_count > 0;
+	case LAYER_SECCOMP:
+		return f->seccomp;
+	case LAYER_LANDLOCK:
+		return f->landlock_abi > 0;
+	case LAYER_CGROUP_MEMORY:
+		return controllers & CGROUP_MEMORY;
+	case LAYER_CGROUP_PIDS:
+		return controllers & CGROUP_PIDS;
+	case LAYER_CGROUP_CPU:
+		return controllers & CGROUP_CPU;
+	case LAYER_OVERLAY:
+		return f->overlay;
+	case LAYER_PROC:
+		return f->proc_mount;
+	case LAYER_BROKER:
+		return !f->broker_open;
+	case LAYER_FRONT:
+		return f->front == FRONT_CALLER || f->front == FRONT_CONFINED;
+	case _LAYER_MAX:
+		break;
+	}
+	return false;
 }
 
 static const struct layer_row {
 	const char *name;
-	bool (*there)(const struct host_facts *f);
 	const char *what;
 	const char *fix_root; /* the command for an administrator */
 	const char *fix_user; /* the advice without root; NULL: the same */
 	const char *controller;
 } layers[_LAYER_MAX] = {
 	[LAYER_USERNS] = { .name = "userns",
-			   .there = has_userns,
 			   .what = "user namespaces cannot be created",
 			   .fix_root = SYSCTL_FIX("", "user.max_user_namespaces=15000"),
 			   .fix_user = SYSCTL_FIX("sudo ", "user.max_user_namespaces=15000") },
 	[LAYER_UNIQUE_UID] = { .name = "unique-uid",
-			       .there = has_unique_uid,
 			       .what = "sandboxes share one host user id",
 			       .fix_root =
 				       "give this process CAP_SYS_ADMIN, CAP_SYS_PTRACE and what "
@@ -90,42 +60,33 @@ static const struct layer_row {
 				       "SYS_PTRACE; doc/install.md)",
 			       .fix_user = "run atoll as root: sudo atoll run …" },
 	[LAYER_SECCOMP] = { .name = "seccomp",
-			    .there = has_seccomp,
 			    .what = "the kernel has no seccomp filters",
 			    .fix_root = "boot a kernel with CONFIG_SECCOMP_FILTER=y" },
 	[LAYER_LANDLOCK] = { .name = "landlock",
-			     .there = has_landlock,
 			     .what = "Landlock is off",
 			     .fix_root = "boot with lsm=landlock,… on the kernel's command line" },
 	[LAYER_CGROUP_MEMORY] = { .name = "cgroup-memory",
-				  .there = has_memory,
 				  .what = "no cgroup limits memory",
 				  .controller = "memory" },
 	[LAYER_CGROUP_PIDS] = { .name = "cgroup-pids",
-				.there = has_pids,
 				.what = "no cgroup limits processes",
 				.controller = "pids" },
 	[LAYER_CGROUP_CPU] = { .name = "cgroup-cpu",
-			       .there = has_cpu,
 			       .what = "no cgroup limits processor time",
 			       .controller = "cpu" },
 	[LAYER_OVERLAY] = { .name = "overlay",
-			    .there = has_overlay,
 			    .what = "overlay cannot be mounted in a user namespace",
 			    .fix_root = "modprobe overlay (in a container: on its host)",
 			    .fix_user = "sudo modprobe overlay (Linux 5.11 or later)" },
 	[LAYER_PROC] = { .name = "proc",
-			 .there = has_proc,
 			 .what = "a procfs of its own cannot be mounted",
 			 .fix_root = "this container hides parts of /proc; start it with "
 				     "--security-opt "
 				     "systempaths=unconfined (Docker), or run atoll on the host" },
 	[LAYER_BROKER] = { .name = "broker",
-			   .there = has_broker,
 			   .what = "the broker keeps every system call and capability",
 			   .fix_root = "boot a kernel with CONFIG_SECCOMP_FILTER=y" },
 	[LAYER_FRONT] = { .name = "front",
-			  .there = has_front,
 			  .what = "the daemon's front lacks a root of its own, Landlock or its "
 				  "filter",
 			  .fix_root = "its log says which and why; restart it when that is mended",
@@ -142,7 +103,7 @@ uint32_t layers_missing(const struct host_facts *facts)
 	uint32_t missing = 0;
 
 	for (unsigned i = 0; i < _LAYER_MAX; i++)
-		if (!layers[i].there(facts))
+		if (!layer_holds((enum layer)i, facts))
 			missing |= UINT32_C(1) << i;
 	return missing;
 }
@@ -156,8 +117,8 @@ uint32_t layers_missing_minimal(const struct host_facts *facts)
 }
 
 /* The command that gives a controller depends on how the host mounts cgroups and on the user. */
-static void fix_cgroup(const struct layer_row *row, const struct host_facts *f, char *ret,
-		       size_t size)
+static void layer_fix_cgroup(const struct layer_row *row, const struct host_facts *f, char *ret,
+			     size_t size)
 {
 	const char *c = row->controller;
 
@@ -184,7 +145,7 @@ void layer_fix(enum layer layer, const struct host_facts *facts, char *ret, size
 	const char *fix = facts->uid != 0 && row->fix_user ? row->fix_user : row->fix_root;
 
 	if (row->controller)
-		fix_cgroup(row, facts, ret, size);
+		layer_fix_cgroup(row, facts, ret, size);
 	else if (layer == LAYER_USERNS)
 		(void)snprintf(ret, size, "%s: %s%s", row->what,
 			       facts->userns_reason[0] ? facts->userns_reason : fix,

@@ -108,8 +108,6 @@ void decide_restate(const struct decision *d, const json_t *root, struct error *
 int decision_each_destination(const struct decision *d,
 			      int (*fn)(void *data, const struct destination *destination),
 			      void *data) _must_check_;
-/* decide-minimal.c. What a run of the minimal tier cannot have, on this host or at all. */
-int decide_minimal(const struct decision *d, struct error *err) _must_check_;
 /* The caller fills request, policy, language, facts and presets of *d; decide() fills the rest or refuses. */
 int decide(struct decision *d, struct error *err) _must_check_;
 /*

@@ -13,13 +13,8 @@ struct decision_sink {
 	void *data;
 };
 
-static int give_row(const struct decision_sink *to, const struct decision_row *row)
-{
-	return to->fn(to->data, row);
-}
-
-static int give_limit(const struct decision_sink *to, const struct knob *k, int64_t number,
-		      const struct decision_row *names)
+static int row_give_limit(const struct decision_sink *to, const struct knob *k, int64_t number,
+			  const struct decision_row *names)
 {
 	struct decision_row row = *names;
 	char value[32];
@@ -28,10 +23,10 @@ static int give_limit(const struct decision_sink *to, const struct knob *k, int6
 	row.value = value;
 	row.knob = k;
 	row.number = number;
-	return give_row(to, &row);
+	return to->fn(to->data, &row);
 }
 
-static const char *limit_rule(const struct decision *d, const struct knob *k)
+static const char *row_limit_rule(const struct decision *d, const struct knob *k)
 {
 	if (d->request->limits_set & knob_bit(k))
 		return "request";
@@ -40,17 +35,17 @@ static const char *limit_rule(const struct decision *d, const struct knob *k)
 	return "policy default";
 }
 
-static int give_limits(const struct decision *d, const struct decision_sink *to)
+static int rows_give_limits(const struct decision *d, const struct decision_sink *to)
 {
 	for (size_t i = 0; i < limit_knobs_count; i++) {
 		const struct knob *k = &limit_knobs[i];
-		struct decision_row row = { .rule = limit_rule(d, k) };
+		struct decision_row row = { .rule = row_limit_rule(d, k) };
 		char field[64];
 		int r;
 
 		(void)snprintf(field, sizeof(field), "limits.%s", k->key);
 		row.field = field;
-		r = give_limit(to, k, knob_get(k, &d->limits), &row);
+		r = row_give_limit(to, k, knob_get(k, &d->limits), &row);
 		if (r < 0)
 			return r;
 	}
@@ -65,8 +60,8 @@ struct stage_row {
 	const char *rule;
 };
 
-static int give_stage(const struct decision *d, const struct stage_row *stage,
-		      const struct decision_sink *to)
+static int rows_give_stage(const struct decision *d, const struct stage_row *stage,
+			   const struct decision_sink *to)
 {
 	struct limits limits;
 
@@ -84,14 +79,14 @@ static int give_stage(const struct decision *d, const struct stage_row *stage,
 			       k->key);
 		(void)snprintf(rule, sizeof(rule), "%s%s", stage->rule,
 			       cut ? ", cut to the ceiling" : "");
-		r = give_limit(to, k, knob_get(k, &limits), &row);
+		r = row_give_limit(to, k, knob_get(k, &limits), &row);
 		if (r < 0)
 			return r;
 	}
 	return 0;
 }
 
-static int give_stages(const struct decision *d, const struct decision_sink *to)
+static int rows_give_stages(const struct decision *d, const struct decision_sink *to)
 {
 	const struct request *req = d->request;
 	int r = 0;
@@ -100,19 +95,19 @@ static int give_stages(const struct decision *d, const struct decision_sink *to)
 		struct stage_row row = { "", "compile", &d->language->compile_limits,
 					 d->language->compile_limits_set, "language" };
 
-		r = give_stage(d, &row, to);
+		r = rows_give_stage(d, &row, to);
 	}
 	for (size_t i = 0; r == 0 && i < req->n_stages; i++) {
 		/* A stage of the request may be named `compile`, too. */
 		struct stage_row row = { "stages.", req->stages[i].name, &req->stages[i].limits,
 					 req->stages[i].limits_set, "request" };
 
-		r = give_stage(d, &row, to);
+		r = rows_give_stage(d, &row, to);
 	}
 	return r;
 }
 
-static int give_layers(const struct decision *d, const struct decision_sink *to)
+static int rows_give_layers(const struct decision *d, const struct decision_sink *to)
 {
 	for (unsigned i = 0; i < _LAYER_MAX; i++) {
 		uint32_t bit = UINT32_C(1) << i;
@@ -125,14 +120,14 @@ static int give_layers(const struct decision *d, const struct decision_sink *to)
 		int r;
 
 		(void)snprintf(field, sizeof(field), "layer.%s", layer_name((enum layer)i));
-		r = give_row(to, &row);
+		r = to->fn(to->data, &row);
 		if (r < 0)
 			return r;
 	}
 	return 0;
 }
 
-static int give_head(const struct decision *d, const struct decision_sink *to)
+static int rows_give_head(const struct decision *d, const struct decision_sink *to)
 {
 	const struct request *req = d->request;
 	static const char *const networks[] = { [NETWORK_NONE] = "none",
@@ -177,7 +172,7 @@ static int give_head(const struct decision *d, const struct decision_sink *to)
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
-		int r = give_row(to, &rows[i]);
+		int r = to->fn(to->data, &rows[i]);
 
 		if (r < 0)
 			return r;
@@ -188,9 +183,9 @@ static int give_head(const struct decision *d, const struct decision_sink *to)
 int decision_each(const struct decision *d, int (*fn)(void *data, const struct decision_row *row),
 		  void *data)
 {
-	static int (*const parts[])(const struct decision *,
-				    const struct decision_sink *) = { give_head, give_limits,
-								      give_stages, give_layers };
+	static int (*const parts[])(const struct decision *, const struct decision_sink *) = {
+		rows_give_head, rows_give_limits, rows_give_stages, rows_give_layers
+	};
 	const struct decision_sink to = { fn, data };
 	int r = 0;
 
@@ -199,7 +194,7 @@ int decision_each(const struct decision *d, int (*fn)(void *data, const struct d
 	return r;
 }
 
-static int print_row(void *data, const struct decision_row *row)
+static int row_print(void *data, const struct decision_row *row)
 {
 	return buf_printf(data, "  %-24s %-20s %s\n", row->field, quote_text(row->value).text,
 			  row->rule);
@@ -209,5 +204,5 @@ int decision_print(const struct decision *d, struct buf *out)
 {
 	int r = buf_puts(out, "decision\n");
 
-	return r < 0 ? r : decision_each(d, print_row, out);
+	return r < 0 ? r : decision_each(d, row_print, out);
 }
