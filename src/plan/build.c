@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * decision → plan. The operations stand in this order: file system, devices,
- * proc, pivot, the caller's files, read-only remounts, rlimits, Landlock, and the filter last. Everything a
- * sandbox sees is named here and nowhere else.
+ * decision → plan. The operations stand in this order: file system, devices, proc, pivot, the caller's files, read-only remounts,
+ * rlimits, Landlock, and the filter last. Everything a sandbox sees is named here and nowhere else.
+ *
+ * Without namespaces, programs see the host's paths. What they may read and write is Landlock's alone: the same directories of /usr and
+ * entries of /etc that other sandboxes show, and a place of their own, PLACE_DIR/NUMBER, with /sandbox, /tmp and /build in it. Words
+ * and variables that name these paths are rewritten. Code is not.
  */
 #include "plan/build.h"
 
-#include "plan/build-private.h"
 #include "plan/filter.h"
 #include "plan/relay-book.h"
 #include "plan/wire.h"
 
+#include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -25,31 +28,61 @@ enum {
 	COLLECT_FILES_MAX = 1000,
 };
 
-void build_op(struct plan_builder *b, struct op op, struct op_args args)
+enum { PLACE_PATHS_MAX = _PLACE_DIR_MAX + 3 }; /* directories of a place, kit, prelude, the end */
+
+/* Beside the product of a compiler. */
+#define PRELUDE_FILE ".atoll-prelude"
+
+/* Remembers the first failure, so that a list of adds needs no checks. */
+struct plan_builder {
+	struct plan *plan;
+	int r;
+	const struct place_path *places; /* NULL: words name the paths of sandboxes */
+	struct place_path place_paths[PLACE_PATHS_MAX];
+	char place_text[_PLACE_DIR_MAX][64];
+	char prelude[96]; /* the path of the prelude in the place */
+};
+
+static void build_op(struct plan_builder *b, struct op op, struct op_args args)
 {
 	if (b->r == 0)
 		b->r = plan_add(b->plan, op, args);
 }
 
-static void add_dir(struct plan_builder *b, const char *target)
+/* An operation that is its texts, and one that is its numbers. */
+static void build_texts(struct plan_builder *b, enum op_kind kind, const char *text,
+			const char *target)
+{
+	build_op(b, (struct op){ .kind = (uint16_t)kind },
+		 (struct op_args){ .a = text, .b = target });
+}
+
+static void build_numbers(struct plan_builder *b, enum op_kind kind, int64_t value, int64_t value2)
+{
+	build_op(b, (struct op){ .kind = (uint16_t)kind, .value = value, .value2 = value2 },
+		 (struct op_args){ 0 });
+}
+
+static void build_dir(struct plan_builder *b, const char *target)
 {
 	build_op(b, (struct op){ .kind = OP_DIR, .mode = 0755 }, (struct op_args){ .b = target });
 }
 
-static void add_text(struct plan_builder *b, const char *target, const char *text)
+static void build_text(struct plan_builder *b, const char *target, const char *text)
 {
 	build_op(b, (struct op){ .kind = OP_TEXT, .mode = 0644 },
 		 (struct op_args){ .a = text, .b = target });
 }
 
-static void add_show(struct plan_builder *b, const char *path, uint16_t flags)
+static void build_show(struct plan_builder *b, const char *path, uint16_t flags)
 {
 	build_op(b, (struct op){ .kind = OP_SHOW, .flags = flags },
 		 (struct op_args){ .a = path, .b = path });
 }
 
 /* The same path inside an image, if there is one. */
-static void add_show_of(struct plan_builder *b, const char *image, const char *path, uint16_t flags)
+static void build_show_of(struct plan_builder *b, const char *image, const char *path,
+			  uint16_t flags)
 {
 	char source[PLAN_PATH_MAX];
 	int n = snprintf(source, sizeof(source), "%s%s", image ? image : "", path);
@@ -60,7 +93,8 @@ static void add_show_of(struct plan_builder *b, const char *image, const char *p
 		 (struct op_args){ .a = source, .b = path });
 }
 
-void build_parents(struct plan_builder *b, const char *path, size_t skip)
+/* Makes the directories above a file, except those in its first `skip` bytes. The child skips repeats. */
+static void build_parents(struct plan_builder *b, const char *path, size_t skip)
 {
 	char dir[PLAN_PATH_MAX];
 
@@ -69,17 +103,17 @@ void build_parents(struct plan_builder *b, const char *path, size_t skip)
 
 		memcpy(dir, path, n);
 		dir[n] = '\0';
-		add_dir(b, dir);
+		build_dir(b, dir);
 	}
 }
 
 /* What a program may do with the root and with what is shown there. */
-static uint16_t root_flags(const struct decision *d)
+static uint16_t build_root_flags(const struct decision *d)
 {
 	return d->writable_root ? OP_WRITABLE : 0;
 }
 
-static void add_etc_entry(struct plan_builder *b, const char *name, uint16_t flags)
+static void build_etc_entry(struct plan_builder *b, const char *name, uint16_t flags)
 {
 	char path[256] = "/etc/";
 	size_t n = strlen(name);
@@ -90,10 +124,10 @@ static void add_etc_entry(struct plan_builder *b, const char *name, uint16_t fla
 	}
 	memcpy(path + strlen(path), name, n + 1);
 	build_parents(b, path, sizeof("/etc"));
-	add_show(b, path, flags | OP_OPTIONAL | OP_READABLE | OP_SMALL);
+	build_show(b, path, flags | OP_OPTIONAL | OP_READABLE | OP_SMALL);
 }
 
-static bool word_list_has(const char *const *list, const char *word)
+static bool build_has_word(const char *const *list, const char *word)
 {
 	for (; *list; list++)
 		if (strcmp(*list, word) == 0)
@@ -101,27 +135,27 @@ static bool word_list_has(const char *const *list, const char *word)
 	return false;
 }
 
-static void add_etc(struct plan_builder *b, const struct decision *d)
+static void build_etc(struct plan_builder *b, const struct decision *d)
 {
-	add_dir(b, "/etc");
-	add_text(b, "/etc/passwd",
-		 "root:x:0:0:root:/nonexistent:/usr/sbin/nologin\n"
-		 "sandbox:x:1000:1000:sandbox:/sandbox:/bin/sh\n"
-		 "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n");
-	add_text(b, "/etc/group", "root:x:0:\nsandbox:x:1000:\nnogroup:x:65534:\n");
-	add_text(b, "/etc/hosts", "127.0.0.1 localhost sandbox\n::1 localhost\n");
+	build_dir(b, "/etc");
+	build_text(b, "/etc/passwd",
+		   "root:x:0:0:root:/nonexistent:/usr/sbin/nologin\n"
+		   "sandbox:x:1000:1000:sandbox:/sandbox:/bin/sh\n"
+		   "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n");
+	build_text(b, "/etc/group", "root:x:0:\nsandbox:x:1000:\nnogroup:x:65534:\n");
+	build_text(b, "/etc/hosts", "127.0.0.1 localhost sandbox\n::1 localhost\n");
 	if (d->network == NETWORK_ALLOW)
-		add_text(b, "/etc/resolv.conf", "nameserver 127.0.0.1\n");
+		build_text(b, "/etc/resolv.conf", "nameserver 127.0.0.1\n");
 	for (const char **e = d->policy->etc; *e; e++)
-		add_etc_entry(b, *e, root_flags(d));
+		build_etc_entry(b, *e, build_root_flags(d));
 	if (d->language)
 		for (const char **e = d->language->etc; *e; e++)
-			if (!word_list_has(d->policy->etc, *e))
-				add_etc_entry(b, *e, root_flags(d));
+			if (!build_has_word(d->policy->etc, *e))
+				build_etc_entry(b, *e, build_root_flags(d));
 }
 
 /* Rounded to steps: the fixed content, and room for the files of SANDBOX_BUILD if they are here. */
-static struct op root_op(const struct plan_input *in)
+static struct op build_root_op(const struct plan_input *in)
 {
 	int64_t bytes = 0, inodes = 0;
 
@@ -132,7 +166,7 @@ static struct op root_op(const struct plan_input *in)
 		}
 	return (struct op){
 		.kind = OP_ROOT,
-		.flags = root_flags(in->decision),
+		.flags = build_root_flags(in->decision),
 		.value = ROOT_BYTES + (bytes + ROOT_BYTES - 1) / ROOT_BYTES * ROOT_BYTES,
 		.value2 = ROOT_INODES + (inodes + ROOT_INODES - 1) / ROOT_INODES * ROOT_INODES
 	};
@@ -147,7 +181,7 @@ int64_t plan_cpus(const struct limits *limits)
  * The processors that the program may use, where libc and others look for them (sysconf, std::thread, os.cpu_count()). The
  * files are the root's own, because a mount of sysfs would show the host's devices.
  */
-static void add_machine(struct plan_builder *b, const struct plan_input *in)
+static void build_machine(struct plan_builder *b, const struct plan_input *in)
 {
 	static const char *const lists[] = { "online", "possible", "present" };
 	const char *dir = SANDBOX_SYS "/devices/system/cpu";
@@ -159,37 +193,37 @@ static void add_machine(struct plan_builder *b, const struct plan_input *in)
 		(void)snprintf(path, sizeof(path), "%s/%s", dir, lists[i]);
 		if (i == 0)
 			build_parents(b, path, 1);
-		add_text(b, path, text);
+		build_text(b, path, text);
 	}
 	if (in->prelude) {
 		build_parents(b, SANDBOX_PRELUDE, sizeof(SANDBOX_SYS));
-		add_text(b, SANDBOX_PRELUDE, in->prelude);
+		build_text(b, SANDBOX_PRELUDE, in->prelude);
 	}
 }
 
-static void add_root(struct plan_builder *b, const struct plan_input *in)
+static void build_root(struct plan_builder *b, const struct plan_input *in)
 {
 	static const char *const links[] = {
 		"/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"
 	};
 	const struct decision *d = in->decision;
 	const char *image = d->request->image;
-	const uint16_t flags = root_flags(d);
+	const uint16_t flags = build_root_flags(d);
 
-	build_op(b, (struct op){ .kind = OP_HOSTNAME }, (struct op_args){ .a = "sandbox" });
-	build_op(b, root_op(in), (struct op_args){ 0 });
+	build_texts(b, OP_HOSTNAME, "sandbox", NULL);
+	build_op(b, build_root_op(in), (struct op_args){ 0 });
 	for (size_t i = 0; i < ARRAY_SIZE(links); i++)
-		add_show_of(b, image, links[i], flags | OP_OPTIONAL);
+		build_show_of(b, image, links[i], flags | OP_OPTIONAL);
 	if (image) {
-		add_show_of(b, image, "/usr", flags | OP_OPTIONAL);
-		add_show_of(b, image, "/opt", flags | OP_OPTIONAL);
-		add_show_of(b, image, "/etc", flags | OP_OPTIONAL);
+		build_show_of(b, image, "/usr", flags | OP_OPTIONAL);
+		build_show_of(b, image, "/opt", flags | OP_OPTIONAL);
+		build_show_of(b, image, "/etc", flags | OP_OPTIONAL);
 	} else {
 		for (const char **usr = d->policy->usr; *usr; usr++) {
 			build_parents(b, *usr, 1);
-			add_show(b, *usr, flags);
+			build_show(b, *usr, flags);
 		}
-		add_etc(b, d);
+		build_etc(b, d);
 	}
 	if (in->kit)
 		build_op(b, (struct op){ .kind = OP_SHOW, .flags = OP_OPTIONAL | OP_READABLE },
@@ -201,15 +235,14 @@ static void add_root(struct plan_builder *b, const struct plan_input *in)
 		build_op(b, (struct op){ .kind = OP_SHOW, .flags = OP_EXACT },
 			 (struct op_args){ .a = m->source, .b = m->target });
 	}
-	add_machine(b, in);
-	add_dir(b, "/var");
-	build_op(b, (struct op){ .kind = OP_SYMLINK },
-		 (struct op_args){ .a = "/tmp", .b = "/var/tmp" });
+	build_machine(b, in);
+	build_dir(b, "/var");
+	build_texts(b, OP_SYMLINK, "/tmp", "/var/tmp");
 }
 
-static void add_devices(struct plan_builder *b, const struct decision *d)
+static void build_devices(struct plan_builder *b, const struct decision *d)
 {
-	build_op(b, (struct op){ .kind = OP_DEV }, (struct op_args){ .b = "/dev" });
+	build_texts(b, OP_DEV, NULL, "/dev");
 	build_op(b,
 		 (struct op){ .kind = OP_TMPFS,
 			      .mode = 0777,
@@ -224,27 +257,20 @@ _Static_assert((int)NETWORK_RULES_MAX == (int)RELAY_RULES_MAX &&
 		       (int)NETWORK_PORTS_MAX == (int)RELAY_PORTS_MAX,
 	       "what a policy permits, a relay can do");
 
-static int add_allow(void *data, const struct destination *destination)
+static int build_allow(void *data, const struct destination *destination)
 {
 	build_op(data, (struct op){ .kind = OP_ALLOW, .value = destination->port },
 		 (struct op_args){ .a = destination->host });
 	return 0;
 }
 
-static void add_relay(struct plan_builder *b, const struct decision *d)
-{
-	build_op(b, (struct op){ .kind = OP_RELAY, .value = d->policy->network_bytes },
-		 (struct op_args){ 0 });
-	(void)!decision_each_destination(d, add_allow, b);
-}
-
-static void add_work(struct plan_builder *b, const struct plan_input *in)
+static void build_work(struct plan_builder *b, const struct plan_input *in)
 {
 	const struct decision *d = in->decision;
 
 	build_op(b,
 		 (struct op){ .kind = OP_SCRATCH,
-			      .flags = root_flags(d),
+			      .flags = build_root_flags(d),
 			      .value = d->limits.disk_bytes,
 			      .value2 = d->limits.files },
 		 (struct op_args){ 0 });
@@ -260,27 +286,33 @@ static void add_work(struct plan_builder *b, const struct plan_input *in)
 		build_op(b,
 			 (struct op){ .kind = OP_WORKSPACE, .flags = d->workdir ? OP_WORKDIR : 0 },
 			 (struct op_args){ .a = d->workspace, .b = SANDBOX_SPACE });
-	build_op(b, (struct op){ .kind = OP_PROC }, (struct op_args){ .b = "/proc" });
+	build_texts(b, OP_PROC, NULL, "/proc");
 	if (d->network != NETWORK_OFF)
-		build_op(b, (struct op){ .kind = OP_LOOPBACK }, (struct op_args){ 0 });
-	if (d->network == NETWORK_ALLOW)
-		add_relay(b, d);
-	build_op(b, (struct op){ .kind = OP_PIVOT }, (struct op_args){ 0 });
+		build_texts(b, OP_LOOPBACK, NULL, NULL);
+	if (d->network == NETWORK_ALLOW) {
+		build_numbers(b, OP_RELAY, d->policy->network_bytes, 0);
+		(void)!decision_each_destination(d, build_allow, b);
+	}
+	build_texts(b, OP_PIVOT, NULL, NULL);
 }
 
-static void add_file_ops(struct plan_builder *b, const struct plan_input *in)
+static void build_files(struct plan_builder *b, const struct plan_input *in)
 {
 	for (size_t i = 0; i < in->n_files; i++) {
 		const struct build_file *f = &in->files[i];
+		const bool built = strcmp(f->base, SANDBOX_BUILD) == 0;
+		const char *base = !b->places ? f->base
+				   : built    ? b->place_text[PLACE_BUILD]
+					      : b->place_text[PLACE_WORK];
+		const bool made = b->places || in->build_scratch || !built;
 		char path[PLAN_PATH_MAX];
-		bool made = in->build_scratch || strcmp(f->base, SANDBOX_BUILD) != 0;
-		int n = snprintf(path, sizeof(path), "%s/%s", f->base, f->path);
+		int n = snprintf(path, sizeof(path), "%s/%s", base, f->path);
 
 		if (n < 0 || (size_t)n >= sizeof(path)) {
 			b->r = b->r ? b->r : -ENAMETOOLONG;
 			return;
 		}
-		build_parents(b, path, made ? strlen(f->base) + 1 : 1);
+		build_parents(b, path, made ? strlen(base) + 1 : 1);
 		build_op(b, (struct op){ .kind = OP_FILE, .mode = f->mode },
 			 (struct op_args){ .a = f->data.data ? f->data.data : "",
 					   .a_len = f->data.len,
@@ -288,7 +320,8 @@ static void add_file_ops(struct plan_builder *b, const struct plan_input *in)
 	}
 }
 
-void build_etc_access(struct plan_builder *b, const char *name)
+/* The right to read one entry of /etc, if the host has it. */
+static void build_etc_access(struct plan_builder *b, const char *name)
 {
 	char path[PLAN_PATH_MAX];
 
@@ -301,7 +334,7 @@ void build_etc_access(struct plan_builder *b, const char *name)
 		 (struct op_args){ .b = path });
 }
 
-void build_landlock(struct plan_builder *b, const char *path, int64_t access, bool no_tcp)
+static void build_landlock(struct plan_builder *b, const char *path, int64_t access, bool no_tcp)
 {
 	/* value2: TCP is handled too, that is, closed. */
 	build_op(b, (struct op){ .kind = OP_LANDLOCK, .value = access, .value2 = no_tcp },
@@ -309,28 +342,28 @@ void build_landlock(struct plan_builder *b, const char *path, int64_t access, bo
 }
 
 /* A program without files: it reads its runtime, its libraries and itself, and writes nothing. */
-static void add_library_paths(struct plan_builder *b, const struct decision *d)
+static void build_library_paths(struct plan_builder *b, const struct decision *d)
 {
 	for (const char **usr = d->policy->usr; *usr; usr++)
 		build_landlock(b, *usr, ACCESS_READ, true);
 	for (const char **e = d->policy->etc; *e; e++)
 		build_etc_access(b, *e);
 	for (const char **e = d->language ? d->language->etc : NULL; e && *e; e++)
-		if (!word_list_has(d->policy->etc, *e))
+		if (!build_has_word(d->policy->etc, *e))
 			build_etc_access(b, *e);
 	build_landlock(b, SANDBOX_WORK, ACCESS_READ, true);
 	build_landlock(b, SANDBOX_SYS, ACCESS_READ, true);
 	build_landlock(b, "/dev", ACCESS_DEVICE, true);
 }
 
-static void add_paths(struct plan_builder *b, const struct plan_input *in)
+static void build_paths(struct plan_builder *b, const struct plan_input *in)
 {
 	const struct decision *d = in->decision;
 	const int64_t write = ACCESS_READ | ACCESS_WRITE;
 	const bool no_tcp = d->network == NETWORK_OFF;
 
 	if (d->libraries_only) {
-		add_library_paths(b, d);
+		build_library_paths(b, d);
 		return;
 	}
 	/*
@@ -349,18 +382,9 @@ static void add_paths(struct plan_builder *b, const struct plan_input *in)
 	build_landlock(b, "/dev", ACCESS_DEVICE, no_tcp);
 }
 
-static enum filter_profile filter_of(const struct decision *d)
-{
-	return d->network == NETWORK_OFF ? FILTER_OFF : FILTER_DEFAULT;
-}
-
-static void add_readonly(struct plan_builder *b, const char *target)
-{
-	build_op(b, (struct op){ .kind = OP_READONLY }, (struct op_args){ .b = target });
-}
-
-void build_rlimits(struct plan_builder *b, const struct decision *d, int64_t pids,
-		   int64_t file_bytes)
+/* pids: of the program, and other processes of its user. */
+static void build_rlimits(struct plan_builder *b, const struct decision *d, int64_t pids,
+			  int64_t file_bytes)
 {
 	const struct limits *l = &d->limits;
 	const struct {
@@ -381,40 +405,62 @@ void build_rlimits(struct plan_builder *b, const struct decision *d, int64_t pid
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(rlimits); i++)
-		build_op(b,
-			 (struct op){ .kind = OP_RLIMIT,
-				      .value = rlimits[i].resource,
-				      .value2 = rlimits[i].limit },
-			 (struct op_args){ 0 });
+		build_numbers(b, OP_RLIMIT, rlimits[i].resource, rlimits[i].limit);
 	if (d->facts->cgroup == CGROUP_NONE)
-		build_op(b,
-			 (struct op){ .kind = OP_RLIMIT,
-				      .value = RLIMIT_DATA,
-				      .value2 = l->memory_bytes },
-			 (struct op_args){ 0 });
+		build_numbers(b, OP_RLIMIT, RLIMIT_DATA, l->memory_bytes);
 }
 
-static void add_lockdown(struct plan_builder *b, const struct plan_input *in)
+static void build_lockdown(struct plan_builder *b, const struct plan_input *in)
 {
 	const struct decision *d = in->decision;
 	const struct limits *l = &d->limits;
 
 	if (d->read_only)
-		add_readonly(b, SANDBOX_WORK);
+		build_texts(b, OP_READONLY, NULL, SANDBOX_WORK);
 	if (d->read_only && in->build_scratch)
-		add_readonly(b, SANDBOX_BUILD);
+		build_texts(b, OP_READONLY, NULL, SANDBOX_BUILD);
 	if (d->read_only && d->workspace)
-		add_readonly(b, SANDBOX_SPACE);
+		build_texts(b, OP_READONLY, NULL, SANDBOX_SPACE);
 	if (!d->writable_root)
-		add_readonly(b, "/");
+		build_texts(b, OP_READONLY, NULL, "/");
 	/* init counts as a process of this user; a cgroup's limit must be reached first. */
 	build_rlimits(b, d, l->pids + (d->facts->cgroup_controllers & CGROUP_PIDS ? 64 : 1),
 		      l->file_size_bytes);
-	add_paths(b, in);
-	build_op(b, (struct op){ .kind = OP_REQUIRE, .value = d->policy->required },
-		 (struct op_args){ 0 });
-	build_op(b, (struct op){ .kind = OP_SECCOMP, .value = filter_of(d) },
-		 (struct op_args){ 0 });
+	build_paths(b, in);
+	build_numbers(b, OP_REQUIRE, d->policy->required, 0);
+	build_numbers(b, OP_SECCOMP, d->network == NETWORK_OFF ? FILTER_OFF : FILTER_DEFAULT, 0);
+}
+
+static bool place_is_name_byte(char c)
+{
+	return isalnum((unsigned char)c) || strchr("._-", c);
+}
+
+int build_place_word(const struct place_path *places, const char *word, struct buf *ret)
+{
+	const char *at = word;
+	int r = 0;
+
+	while (r == 0 && *at) {
+		/* At the begin of a word, after a separator, or after an option of one letter: -I/kit. */
+		bool begins = *at == '/' &&
+			      (at == word || (at == word + 2 && *word == '-') ||
+			       (at[-1] != '/' && at[-1] != '~' && !place_is_name_byte(at[-1])));
+		const struct place_path *path = places;
+
+		for (; begins && path->from; path++) {
+			size_t n = strlen(path->from);
+
+			if (strncmp(at, path->from, n) == 0 &&
+			    (!at[n] || !place_is_name_byte(at[n])))
+				break;
+		}
+		if (!begins || !path->from)
+			path = NULL;
+		r = path ? buf_puts(ret, path->to) : buf_append(ret, at, 1);
+		at += path ? strlen(path->from) : 1;
+	}
+	return r;
 }
 
 const char *const plan_base_env[] = {
@@ -433,7 +479,7 @@ const char *const plan_base_env[] = {
 };
 
 /* Whether a later word of the list sets the same variable. */
-static bool env_is_replaced(const char *word, const char *const *later)
+static bool build_env_is_replaced(const char *word, const char *const *later)
 {
 	size_t n = strcspn(word, "=");
 
@@ -443,7 +489,7 @@ static bool env_is_replaced(const char *word, const char *const *later)
 	return false;
 }
 
-static void add_placed_word(struct plan_builder *b, enum op_kind kind, const char *word)
+static void build_word(struct plan_builder *b, enum op_kind kind, const char *word)
 {
 	_cleanup_buf_ struct buf placed = { .max = PLAN_BYTES_MAX };
 
@@ -451,65 +497,56 @@ static void add_placed_word(struct plan_builder *b, enum op_kind kind, const cha
 		b->r = b->r ? b->r : build_place_word(b->places, word, &placed);
 		word = placed.data ? placed.data : "";
 	}
-	build_op(b, (struct op){ .kind = (uint16_t)kind }, (struct op_args){ .a = word });
+	build_texts(b, kind, word, NULL);
 }
 
 /* The base environment and the words on top of it; of each variable only the last word. */
-static void add_env(struct plan_builder *b, enum op_kind kind, const char *const *env,
-		    const struct limits *limits)
+static void build_env(struct plan_builder *b, enum op_kind kind, const char *const *env,
+		      const struct limits *limits)
 {
 	for (const char *const *e = plan_base_env; *e; e++) {
 		const char *mark = strstr(*e, PLAN_CPUS);
 		char word[64];
 
-		if (env_is_replaced(*e, env))
+		if (build_env_is_replaced(*e, env))
 			continue;
 		if (mark)
 			(void)snprintf(word, sizeof(word), "%.*s%" PRId64, (int)(mark - *e), *e,
 				       plan_cpus(limits));
-		add_placed_word(b, kind, mark ? word : *e);
+		build_word(b, kind, mark ? word : *e);
 	}
 	for (const char *const *e = env; e && *e; e++)
-		if (!env_is_replaced(*e, e + 1))
-			add_placed_word(b, kind, *e);
+		if (!build_env_is_replaced(*e, e + 1))
+			build_word(b, kind, *e);
 }
 
-static void add_word_ops(struct plan_builder *b, enum op_kind kind, const char *const *words)
+static void build_words(struct plan_builder *b, enum op_kind kind, const char *const *words)
 {
 	/*
 	 * An empty word is a span of length 0, which op_args cannot distinguish from "use strlen". The result
 	 * is the same.
 	 */
 	for (; words && *words; words++)
-		add_placed_word(b, kind, *words);
+		build_word(b, kind, *words);
 }
 
-static void add_bytes(struct plan_builder *b, enum op_kind kind, const struct span *bytes)
-{
-	if (bytes->data)
-		build_op(b, (struct op){ .kind = (uint16_t)kind },
-			 (struct op_args){ .a = bytes->len ? bytes->data : "",
-					   .a_len = bytes->len });
-}
-
-static void add_warm(struct plan_builder *b, const struct plan_warm *warm,
-		     const struct limits *limits)
+static void build_warm(struct plan_builder *b, const struct plan_warm *warm,
+		       const struct limits *limits)
 {
 	build_op(b, (struct op){ .kind = OP_WARM, .value = warm->kind },
 		 (struct op_args){ .a = warm->name });
 	if (warm->kind == WARM_FORK) {
-		add_word_ops(b, OP_PRELOAD, warm->modules);
+		build_words(b, OP_PRELOAD, warm->modules);
 		return;
 	}
-	add_word_ops(b, OP_WARM_ARG, warm->argv);
-	add_env(b, OP_WARM_ENV, warm->env, limits);
+	build_words(b, OP_WARM_ARG, warm->argv);
+	build_env(b, OP_WARM_ENV, warm->env, limits);
 	if (warm->file)
-		build_op(b, (struct op){ .kind = OP_WARM_FILE },
-			 (struct op_args){ .a = warm->file });
+		build_texts(b, OP_WARM_FILE, warm->file, NULL);
 }
 
-static void add_stage(struct plan_builder *b, const struct decision *d,
-		      const struct stage_spec *stage)
+static void build_stage(struct plan_builder *b, const struct decision *d,
+			const struct stage_spec *stage)
 {
 	static const char term[] = "TERM=xterm"; /* understood by every current terminal */
 	const struct limits *l = stage->limits;
@@ -524,27 +561,107 @@ static void add_stage(struct plan_builder *b, const struct decision *d,
 		[STAGE_PIDS] = l->pids,
 	};
 
-	build_op(b, (struct op){ .kind = OP_STAGE }, (struct op_args){ .a = stage->name });
-	add_word_ops(b, OP_ARG, stage->argv);
-	if (d->tty && !env_is_replaced(term, stage->env))
-		build_op(b, (struct op){ .kind = OP_ENV }, (struct op_args){ .a = term });
-	add_env(b, OP_ENV, stage->env, l);
-	add_bytes(b, OP_STDIN, &stage->stdin_data);
+	build_texts(b, OP_STAGE, stage->name, NULL);
+	build_words(b, OP_ARG, stage->argv);
+	if (d->tty && !build_env_is_replaced(term, stage->env))
+		build_texts(b, OP_ENV, term, NULL);
+	build_env(b, OP_ENV, stage->env, l);
+	if (stage->stdin_data.data)
+		build_op(b, (struct op){ .kind = OP_STDIN },
+			 (struct op_args){ .a = stage->stdin_data.len ? stage->stdin_data.data : "",
+					   .a_len = stage->stdin_data.len });
 	for (int i = 0; i < _STAGE_LIMIT_MAX; i++) {
 		if (i == STAGE_WALL_MAX_MS && limits[i] == 0)
 			continue;
-		build_op(b, (struct op){ .kind = OP_LIMIT, .value = i, .value2 = limits[i] },
-			 (struct op_args){ 0 });
+		build_numbers(b, OP_LIMIT, i, limits[i]);
 	}
 }
 
 static void build_full(struct plan_builder *b, const struct plan_input *in)
 {
-	add_root(b, in);
-	add_devices(b, in->decision);
-	add_work(b, in);
-	add_file_ops(b, in);
-	add_lockdown(b, in);
+	build_root(b, in);
+	build_devices(b, in->decision);
+	build_work(b, in);
+	build_files(b, in);
+	build_lockdown(b, in);
+}
+
+/* --- without namespaces --- */
+
+static void minimal_choose_places(struct plan_builder *b, const struct plan_input *in)
+{
+	size_t n = 0;
+
+	for (; n < _PLACE_DIR_MAX; n++) {
+		(void)snprintf(b->place_text[n], sizeof(b->place_text[n]), PLACE_DIR "/%u%s",
+			       in->place, place_dirs[n]);
+		b->place_paths[n] = (struct place_path){ place_dirs[n], b->place_text[n] };
+	}
+	if (in->kit)
+		b->place_paths[n++] = (struct place_path){ SANDBOX_KIT, in->kit };
+	if (in->prelude) {
+		(void)snprintf(b->prelude, sizeof(b->prelude), "%s/" PRELUDE_FILE,
+			       b->place_text[PLACE_BUILD]);
+		b->place_paths[n++] = (struct place_path){ SANDBOX_PRELUDE, b->prelude };
+	}
+	b->place_paths[n] = (struct place_path){ 0 };
+	b->places = b->place_paths;
+}
+
+static void minimal_access(struct plan_builder *b, const char *path, int64_t access)
+{
+	build_op(b,
+		 (struct op){
+			 .kind = OP_LANDLOCK, .flags = OP_OPTIONAL, .value = access, .value2 = 1 },
+		 (struct op_args){ .b = path });
+}
+
+/* The files of the host that other sandboxes show. /bin and the like are links to /usr, or directories beside it. */
+static void minimal_host(struct plan_builder *b, const struct plan_input *in)
+{
+	static const char *const beside[] = {
+		"/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"
+	};
+	static const char *const nodes[] = { "/dev/null", "/dev/zero", "/dev/full", "/dev/random",
+					     "/dev/urandom" };
+	const struct decision *d = in->decision;
+
+	for (const char **usr = d->policy->usr; *usr; usr++)
+		build_landlock(b, *usr, ACCESS_READ, true);
+	for (size_t i = 0; i < ARRAY_SIZE(beside); i++)
+		minimal_access(b, beside[i], ACCESS_READ);
+	for (const char **e = d->policy->etc; *e; e++)
+		build_etc_access(b, *e);
+	for (const char **e = d->language ? d->language->etc : NULL; e && *e; e++)
+		build_etc_access(b, *e);
+	if (in->kit)
+		minimal_access(b, in->kit, ACCESS_READ);
+	for (size_t i = 0; i < ARRAY_SIZE(nodes); i++)
+		minimal_access(b, nodes[i], ACCESS_DEVICE);
+}
+
+static void build_minimal(struct plan_builder *b, const struct plan_input *in)
+{
+	const int64_t write = ACCESS_READ | ACCESS_WRITE;
+	const struct decision *d = in->decision;
+
+	minimal_choose_places(b, in);
+	build_op(b, (struct op){ .kind = OP_PLACE, .value = in->place },
+		 (struct op_args){ .b = b->place_text[PLACE_WORK] });
+	build_numbers(b, OP_SCRATCH, d->limits.disk_bytes, d->limits.files);
+	build_files(b, in);
+	if (in->prelude)
+		build_op(b, (struct op){ .kind = OP_FILE, .mode = 0644 },
+			 (struct op_args){ .a = in->prelude, .b = b->prelude });
+	/* Its init has another user. No file system keeps the bound of all files, so none of them may exceed it. */
+	build_rlimits(b, d, d->limits.pids, MIN(d->limits.file_size_bytes, d->limits.disk_bytes));
+	minimal_host(b, in);
+	build_landlock(b, b->place_text[PLACE_WORK],
+		       d->read_only || d->libraries_only ? ACCESS_READ : write, true);
+	build_landlock(b, b->place_text[PLACE_TMP], d->libraries_only ? ACCESS_READ : write, true);
+	build_landlock(b, b->place_text[PLACE_BUILD], ACCESS_READ, true);
+	build_numbers(b, OP_REQUIRE, d->policy->required, 0);
+	build_numbers(b, OP_SECCOMP, FILTER_MINIMAL, 0);
 }
 
 int plan_build(const struct plan_input *in, struct plan *ret, struct error *err)
@@ -559,19 +676,14 @@ int plan_build(const struct plan_input *in, struct plan *ret, struct error *err)
 	plan_init(&plan);
 	prepare[in->decision->policy->isolation](&b, in);
 	if (in->collect)
-		build_op(&b,
-			 (struct op){ .kind = OP_COLLECT,
-				      .value = COLLECT_FILES_MAX,
-				      .value2 = in->decision->limits.disk_bytes },
-			 (struct op_args){ 0 });
+		build_numbers(&b, OP_COLLECT, COLLECT_FILES_MAX, in->decision->limits.disk_bytes);
 	if (in->decision->workspace && !in->decision->read_only)
-		build_op(&b, (struct op){ .kind = OP_COMMIT, .value = in->decision->commit },
-			 (struct op_args){ 0 });
+		build_numbers(&b, OP_COMMIT, in->decision->commit, 0);
 	/* A cell is a sandbox of namespaces. */
 	if (in->warm && !b.places)
-		add_warm(&b, in->warm, &in->decision->limits);
+		build_warm(&b, in->warm, &in->decision->limits);
 	for (size_t i = 0; i < in->n_stages; i++)
-		add_stage(&b, in->decision, &in->stages[i]);
+		build_stage(&b, in->decision, &in->stages[i]);
 	if (b.r < 0) {
 		plan_done(&plan);
 		return error_set(

@@ -67,3 +67,12 @@ extern const char *const plan_base_env[];
 int64_t plan_cpus(const struct limits *limits);
 
 int plan_build(const struct plan_input *in, struct plan *ret, struct error *err) _must_check_;
+
+/* A path of sandboxes, and where that is in this plan. */
+struct place_path {
+	const char *from; /* NULL: the end of a list */
+	const char *to;
+};
+/* The word with every path of a sandbox replaced. */
+int build_place_word(const struct place_path *places, const char *word,
+		     struct buf *ret) _must_check_;

@@ -6,6 +6,7 @@
 #include "plan/plan.h"
 
 #include "base/foreign.h"
+#include "plan/build.h"
 #include "plan/filter.h"
 #include "plan/relay-book.h"
 #include "spec/change.h"
@@ -81,7 +82,7 @@ void plan_done(struct plan *p)
 	buf_done(&p->data);
 }
 
-static int add_span(struct plan *p, const char *bytes, size_t len, struct op_span *ret)
+static int plan_add_span(struct plan *p, const char *bytes, size_t len, struct op_span *ret)
 {
 	struct op_span span = { (uint32_t)p->data.len, (uint32_t)len };
 	int r = buf_append(&p->data, bytes, len);
@@ -100,12 +101,12 @@ int plan_add(struct plan *p, struct op op, struct op_args args)
 	int r;
 
 	if (args.a) {
-		r = add_span(p, args.a, args.a_len ? args.a_len : strlen(args.a), &op.a);
+		r = plan_add_span(p, args.a, args.a_len ? args.a_len : strlen(args.a), &op.a);
 		if (r < 0)
 			return r;
 	}
 	if (args.b) {
-		r = add_span(p, args.b, strlen(args.b), &op.b);
+		r = plan_add_span(p, args.b, strlen(args.b), &op.b);
 		if (r < 0)
 			return r;
 	}
@@ -113,7 +114,7 @@ int plan_add(struct plan *p, struct op op, struct op_args args)
 }
 
 /* A name is a caller's: quoted, and cut at a bound, before a character. */
-static int print_quoted(struct buf *out, const char *text, size_t len)
+static int plan_print_quoted(struct buf *out, const char *text, size_t len)
 {
 	const size_t shown_max = 120;
 	size_t n = MIN(len, shown_max);
@@ -125,8 +126,8 @@ static int print_quoted(struct buf *out, const char *text, size_t len)
 	return r == 0 && n < len ? buf_puts(out, "…") : r;
 }
 
-static int print_span(const struct plan_view *v, enum span_kind kind, struct op_span span,
-		      struct buf *out)
+static int plan_print_span(const struct plan_view *v, enum span_kind kind, struct op_span span,
+			   struct buf *out)
 {
 	int r;
 
@@ -137,7 +138,7 @@ static int print_span(const struct plan_view *v, enum span_kind kind, struct op_
 		return buf_printf(out, " <%u bytes>", span.len);
 	default:
 		r = buf_puts(out, kind == SPAN_TARGET ? " → " : " ");
-		return r < 0 ? r : print_quoted(out, v->data + span.offset, span.len);
+		return r < 0 ? r : plan_print_quoted(out, v->data + span.offset, span.len);
 	}
 }
 
@@ -165,7 +166,7 @@ static const char *rlimit_name(int64_t resource)
 	return resource >= 0 && (size_t)resource < ARRAY_SIZE(names) ? names[resource] : "?";
 }
 
-static int print_numbers(const struct op *op, const struct op_info *info, struct buf *out)
+static int plan_print_numbers(const struct op *op, const struct op_info *info, struct buf *out)
 {
 	switch (op->kind) {
 	case OP_LIMIT:
@@ -194,25 +195,26 @@ static int print_numbers(const struct op *op, const struct op_info *info, struct
 
 int plan_print_op(const struct plan_view *v, const struct op *op, struct buf *out)
 {
+	static const struct {
+		uint16_t flag;
+		const char *word;
+	} flags[] = { { OP_OPTIONAL, " optional" },
+		      { OP_WORKDIR, " workdir" },
+		      { OP_EXACT, " exact" },
+		      { OP_SMALL, " small" },
+		      { OP_WRITABLE, " writable" } };
 	const struct op_info *info = &op_table[op->kind];
-	int r = print_span(v, info->a, op->a, out);
+	int r = plan_print_span(v, info->a, op->a, out);
 
 	if (r == 0)
-		r = print_span(v, info->b, op->b, out);
+		r = plan_print_span(v, info->b, op->b, out);
 	if (r == 0)
-		r = print_numbers(op, info, out);
+		r = plan_print_numbers(op, info, out);
 	if (r == 0 && op->mode)
 		r = buf_printf(out, " %04o", op->mode);
-	if (r == 0 && op->flags & OP_OPTIONAL)
-		r = buf_puts(out, " optional");
-	if (r == 0 && op->flags & OP_WORKDIR)
-		r = buf_puts(out, " workdir");
-	if (r == 0 && op->flags & OP_EXACT)
-		r = buf_puts(out, " exact");
-	if (r == 0 && op->flags & OP_SMALL)
-		r = buf_puts(out, " small");
-	if (r == 0 && op->flags & OP_WRITABLE)
-		r = buf_puts(out, " writable");
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(flags); i++)
+		if (op->flags & flags[i].flag)
+			r = buf_puts(out, flags[i].word);
 	return r;
 }
 
@@ -239,4 +241,56 @@ int plan_print(const struct plan_view *v, struct buf *out)
 			return r;
 	}
 	return 0;
+}
+
+/* --- lookups in a plan that plan_check() has accepted --- */
+
+const char *const place_dirs[_PLACE_DIR_MAX] = {
+	[PLACE_WORK] = SANDBOX_WORK,
+	[PLACE_TMP] = "/tmp",
+	[PLACE_BUILD] = SANDBOX_BUILD,
+};
+
+const struct op *plan_find(const struct plan_view *v, enum op_kind kind, int stage)
+{
+	int current = -1;
+
+	for (uint32_t i = 0; i < v->n_ops; i++) {
+		if (v->ops[i].kind == OP_STAGE)
+			current++;
+		if (v->ops[i].kind == kind && (stage < 0 || stage == current))
+			return &v->ops[i];
+	}
+	return NULL;
+}
+
+bool plan_has_terminal(const struct plan_view *v)
+{
+	const struct op *op = plan_find(v, OP_DEVPTS, -1);
+
+	return op && op->value != 0;
+}
+
+uint32_t plan_stage_count(const struct plan_view *v)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < v->n_ops; i++)
+		count += v->ops[i].kind == OP_STAGE;
+	return count;
+}
+
+void plan_stage_limits(const struct plan_view *v, uint32_t stage, int64_t ret[_STAGE_LIMIT_MAX])
+{
+	uint32_t current = UINT32_MAX;
+
+	memset(ret, 0, sizeof(int64_t) * _STAGE_LIMIT_MAX);
+	for (uint32_t i = 0; i < v->n_ops; i++) {
+		const struct op *op = &v->ops[i];
+
+		if (op->kind == OP_STAGE)
+			current++;
+		else if (op->kind == OP_LIMIT && current == stage)
+			ret[op->value] = op->value2;
+	}
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Plans without namespaces: as golden text, the words in them, and what a broker refuses of them. */
-#include "plan/build-private.h"
+#include "plan/build.h"
 #include "plan/filter.h"
 #include "plan/wire.h"
 #include "test/golden.h"

@@ -76,11 +76,6 @@ static bool name_is_plain(const char *name, size_t len)
 	return strcmp(name, ".") != 0 && strcmp(name, "..") != 0;
 }
 
-static bool is_module_letter(char c)
-{
-	return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '_';
-}
-
 /*
  * Words with dots between them. A zygote loads such a module outside of any sandbox, and some runtimes make a
  * path of it. So a name may not lead to a directory that others can write to, nor name a program to run.
@@ -91,18 +86,13 @@ static bool name_is_module(const char *name, size_t len)
 		return false;
 	for (size_t i = 0; i < len; i++) {
 		bool first = i == 0 || name[i - 1] == '.';
+		bool letter = (name[i] >= 'A' && name[i] <= 'Z') ||
+			      (name[i] >= 'a' && name[i] <= 'z') || name[i] == '_';
 
-		if (!is_module_letter(name[i]) &&
-		    (first || !((name[i] >= '0' && name[i] <= '9') || name[i] == '.')))
+		if (!letter && (first || !((name[i] >= '0' && name[i] <= '9') || name[i] == '.')))
 			return false;
 	}
 	return name[len - 1] != '.';
-}
-
-/* Without characters that have a meaning in overlay's option string. */
-static bool source_is_plain(const char *path)
-{
-	return !strpbrk(path, ":,\\\"");
 }
 
 static const char *span_fault(const struct plan_view *v, enum span_kind kind, struct op_span span)
@@ -122,7 +112,8 @@ static const char *span_fault(const struct plan_view *v, enum span_kind kind, st
 		return "text holds a NUL";
 	if ((kind == SPAN_TARGET || kind == SPAN_SOURCE) && !path_is_normal(text, span.len))
 		return "a path is not absolute and in normal form";
-	if (kind == SPAN_SOURCE && !source_is_plain(text))
+	/* They have a meaning in overlay's option string. */
+	if (kind == SPAN_SOURCE && strpbrk(text, ":,\\\""))
 		return "a host path holds one of : , \\ \"";
 	if (kind == SPAN_NAME && !name_is_plain(text, span.len))
 		return "a name is empty, too long or not plain";
