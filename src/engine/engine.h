@@ -215,6 +215,9 @@ json_t *event_to_json(const struct event *event);
 /* JSON text: the result; of one that has not ended {"id", "status": "queued" | "running", "usage", …}. *ret is to be freed. */
 int engine_get_text(struct engine *e, const char *caller, const char *id, char **ret,
 		    struct error *err) _must_check_;
+/* The same as a tree, a new reference; it is shared, so it is not changed. */
+int engine_get(struct engine *e, const char *caller, const char *id, json_t **ret,
+	       struct error *err) _must_check_;
 /* Ends one. ERROR_ENDED: it has ended. */
 int engine_cancel(struct engine *e, const char *caller, const char *id,
 		  struct error *err) _must_check_;

@@ -57,10 +57,47 @@ static json_t *state_to_json(const struct execution *x)
 	return root;
 }
 
+/* One that has left the memory. */
+static int load_ended(struct engine *e, const char *caller, const char *id, char **ret_text,
+		      json_t **ret_tree, struct error *err)
+{
+	_cleanup_history_row_ struct history_row row = { 0 };
+	const struct text_place place = { .history = e->o.history,
+					  .id = id,
+					  .which = HISTORY_RESULT };
+	int r = history_get(e->o.history, caller, id, &row);
+
+	if (r == 0)
+		r = ret_text ? text_load(&place, &row.result, ret_text)
+			     : text_load_json(&place, &row.result, ret_tree);
+	return r < 0 ? query_say(err, r, ERROR_STORAGE) : 0;
+}
+
+int engine_get(struct engine *e, const char *caller, const char *id, json_t **ret,
+	       struct error *err)
+{
+	_cleanup_execution_ struct execution *x = engine_find(e, caller, id);
+	json_t *tree;
+	int r;
+
+	if (x && !execution_has_ended(x)) {
+		tree = state_to_json(x);
+	} else if (x && x->record.result_text.data) {
+		tree = json_incref(execution_result(x));
+	} else {
+		r = load_ended(e, caller, id, NULL, &tree, err);
+		if (r < 0)
+			return r;
+	}
+	if (!tree)
+		return error_oom(err);
+	*ret = tree;
+	return 0;
+}
+
 int engine_get_text(struct engine *e, const char *caller, const char *id, char **ret,
 		    struct error *err)
 {
-	_cleanup_history_row_ struct history_row row = { 0 };
 	_cleanup_execution_ struct execution *x = engine_find(e, caller, id);
 	json_t *state;
 	char *text;
@@ -73,14 +110,9 @@ int engine_get_text(struct engine *e, const char *caller, const char *id, char *
 	} else if (x && x->record.result_text.data) {
 		text = strdup(x->record.result_text.data);
 	} else {
-		r = history_get(e->o.history, caller, id, &row);
-		if (r == 0)
-			r = text_load(&(struct text_place){ .history = e->o.history,
-							    .id = id,
-							    .which = HISTORY_RESULT },
-				      &row.result, &text);
+		r = load_ended(e, caller, id, &text, NULL, err);
 		if (r < 0)
-			return query_say(err, r, ERROR_STORAGE);
+			return r;
 	}
 	if (!text)
 		return error_oom(err);

@@ -2,9 +2,12 @@
 /* completion/complete: values of a prompt's argument, or of a template's variable. */
 #include <string.h>
 
+#include "engine/engine.h"
+#include "mcp/execute/execute-004.h"
 #include "mcp/mcp-private.h"
+#include "session/session.h"
 
-enum { COMPLETIONS_MAX = 100 };
+enum { COMPLETIONS_MAX = 100, NEWEST_EXECUTIONS = 100 };
 
 static const struct mcp_prompt_argument *argument_find(const struct mcp_prompt *p, const char *name)
 {
@@ -41,7 +44,7 @@ static int complete_values(struct mcp_call *call, const json_t *ref, const json_
 	row = mcp_template_find(call->mcp, mcp_plain_text(json_object_get(ref, "uri")));
 	if (!row)
 		return -ENOENT;
-	return row->complete ? row->complete(call, name, begins, values) : 0;
+	return row->complete && strcmp(name, "id") == 0 ? row->complete(call, begins, values) : 0;
 }
 
 static void answer_values(struct mcp_call *call, json_t *values)
@@ -75,4 +78,63 @@ int mcp_answer_complete(struct mcp_call *call, const json_t *params)
 			      : "give ref (ref/prompt or ref/resource) and argument (name, value)",
 		      NULL);
 	return 0;
+}
+
+/* --- values of the product's rows --- */
+
+static int offer_value(json_t *values, const char *value, const char *begins)
+{
+	if (!value || strncmp(value, begins, strlen(begins)) != 0)
+		return 0;
+	return json_array_append_new(values, json_string(value)) < 0 ? -ENOMEM : 0;
+}
+
+/* The member `id` of each object of the list. */
+static int offer_ids(json_t *values, const json_t *list, const char *begins)
+{
+	const json_t *one;
+	size_t i;
+	int r = 0;
+
+	json_array_foreach(list, i, one)
+	{
+		r = offer_value(values, json_string_value(json_object_get(one, "id")), begins);
+		if (r < 0)
+			break;
+	}
+	return r;
+}
+
+int complete_languages(struct mcp_call *call, const char *begins, json_t *values)
+{
+	const struct tool_language *l = mcp_call_app(call)->languages;
+	int r = 0;
+
+	for (; r == 0 && l->name; l++)
+		r = offer_value(values, l->name, begins);
+	return r;
+}
+
+int complete_executions(struct mcp_call *call, const char *begins, json_t *values)
+{
+	const struct engine_query query = { .caller = mcp_call_viewer(call),
+					    .limit = NEWEST_EXECUTIONS };
+	json_t *tree = NULL;
+	int r;
+
+	/* No completion is better than a failure. */
+	if (engine_list(mcp_call_app(call)->engine, &query, &tree, NULL) < 0)
+		return 0;
+	r = offer_ids(values, json_object_get(tree, "executions"), begins);
+	json_decref(tree);
+	return r;
+}
+
+int complete_sessions(struct mcp_call *call, const char *begins, json_t *values)
+{
+	json_t *tree = sessions_to_json(mcp_call_app(call)->sessions, mcp_call_viewer(call));
+	int r = tree ? offer_ids(values, json_object_get(tree, "sessions"), begins) : -ENOMEM;
+
+	json_decref(tree);
+	return r;
 }

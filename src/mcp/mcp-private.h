@@ -161,7 +161,7 @@ json_t *mcp_server_info(void);
 enum mcp_log_level mcp_log_level_called(const char *name);
 
 /* --- methods --- */
-/* discover.c */
+/* mcp-dispatch.c */
 int mcp_answer_initialize(struct mcp_call *call, const json_t *params);
 int mcp_answer_discover(struct mcp_call *call, const json_t *params);
 int mcp_answer_ping(struct mcp_call *call, const json_t *params);
@@ -209,7 +209,7 @@ json_t *mcp_task_wrap(struct mcp_call *call, json_t *result);
 json_t *mcp_task_fail(struct mcp_call *call, int code, const char *text, json_t *data);
 /* The execution of a task, a part of id; NULL: it is none. */
 const char *mcp_task_execution(struct mcp_call *call, const char *id);
-/* A task as tasks/get describes it, without its result; execution: as engine_get_text(). */
+/* A task as tasks/get describes it, without its result; execution: as engine_get(). */
 json_t *mcp_task_state(const char *id, const json_t *execution);
 /* input.c */
 /* What a modern request brings; -EINVAL: the call is answered. */

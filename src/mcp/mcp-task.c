@@ -119,25 +119,20 @@ static bool find_task(struct mcp_call *call, const json_t *params, struct task_p
 	return false;
 }
 
-/* What the engine says of the execution, as a tree; NULL: the call is answered. */
+/* What the engine says of the execution; NULL: the call is answered. */
 static json_t *task_read(struct mcp_call *call, const struct task_place *place)
 {
-	_cleanup_free_ char *text = NULL;
 	struct error err = { 0 };
-	json_t *tree;
+	json_t *tree = NULL;
 
-	if (engine_get_text(call->mcp->options.engine, mcp_call_viewer(call), place->execution,
-			    &text, &err) < 0) {
-		if (err.code == ERROR_NOT_FOUND)
-			no_task(call);
-		else
-			mcp_call_error(call, &err);
-		return NULL;
-	}
-	tree = json_loads(text, JSON_ALLOW_NUL, NULL);
-	if (!tree)
-		mcp_call_result(call, NULL);
-	return tree;
+	if (engine_get(call->mcp->options.engine, mcp_call_viewer(call), place->execution, &tree,
+		       &err) == 0)
+		return tree;
+	if (err.code == ERROR_NOT_FOUND)
+		no_task(call);
+	else
+		mcp_call_error(call, &err);
+	return NULL;
 }
 
 static const char *task_status(const json_t *execution)
@@ -149,8 +144,8 @@ static const char *task_status(const json_t *execution)
 	return strcmp(status, "cancelled") == 0 ? "cancelled" : "completed";
 }
 
-/* When it was made, and when it last changed: at its end, or now. */
-static json_t *task_describe(const char *id, const json_t *execution)
+/* It was made, and it last changed: at its end, or now. */
+json_t *mcp_task_state(const char *id, const json_t *execution)
 {
 	const char *status = task_status(execution);
 	const char *created = json_string_value(json_object_get(execution, "created_at"));
@@ -168,6 +163,7 @@ static json_t *task_describe(const char *id, const json_t *execution)
 
 int mcp_answer_task_get(struct mcp_call *call, const json_t *params)
 {
+	json_auto_t *arguments = NULL;
 	struct task_place place;
 	json_t *execution, *task;
 
@@ -176,7 +172,7 @@ int mcp_answer_task_get(struct mcp_call *call, const json_t *params)
 	execution = task_read(call, &place);
 	if (!execution)
 		return 0;
-	task = task_describe(place.id, execution);
+	task = mcp_task_state(place.id, execution);
 	json_decref(execution);
 	if (!task || strcmp(json_string_value(json_object_get(task, "status")), "completed") != 0) {
 		mcp_call_result(call, task);
@@ -185,7 +181,8 @@ int mcp_answer_task_get(struct mcp_call *call, const json_t *params)
 	/* The tool makes the result, which goes into the task. */
 	call->tool = place.tool;
 	call->task = task;
-	return place.tool->recall(call, place.execution);
+	arguments = json_pack("{s:s}", "execution_id", place.execution);
+	return arguments ? work_begin(call, arguments, place.tool->recall) : -ENOMEM;
 }
 
 json_t *mcp_task_wrap(struct mcp_call *call, json_t *result)
@@ -249,9 +246,4 @@ const char *mcp_task_execution(struct mcp_call *call, const char *id)
 	struct task_place place;
 
 	return knows_tasks(call) && task_place(call, id, &place) ? place.execution : NULL;
-}
-
-json_t *mcp_task_state(const char *id, const json_t *execution)
-{
-	return task_describe(id, execution);
 }

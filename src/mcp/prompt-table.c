@@ -2,7 +2,6 @@
 /* The product's prompts: common jobs, as a user would ask a model that has these tools. */
 #include "base/buf.h"
 #include "engine/engine.h"
-#include "mcp/complete-values.h"
 #include "mcp/prompt.h"
 #include "mcp/text-scan.h"
 #include "mcp/work.h"
@@ -100,7 +99,7 @@ static void run_explain_failure(struct mcp_work *w)
 
 static int get_explain_failure(struct mcp_call *call, const json_t *arguments)
 {
-	return work_begin(call, (json_t *)(uintptr_t)arguments, run_explain_failure);
+	return work_begin(call, arguments, run_explain_failure);
 }
 
 /* --- the others are texts --- */

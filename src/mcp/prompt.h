@@ -26,3 +26,8 @@ struct mcp_prompt {
 extern const struct mcp_prompt mcp_product_prompts[];
 /* {"role": "user", "content": {"type": "text", "text": …}}; NULL: no memory. */
 json_t *mcp_user_says(const char *text);
+
+/* --- complete.c: each appends strings that begin with the text --- */
+int complete_languages(struct mcp_call *call, const char *begins, json_t *values);
+int complete_executions(struct mcp_call *call, const char *begins, json_t *values);
+int complete_sessions(struct mcp_call *call, const char *begins, json_t *values);

@@ -8,10 +8,9 @@
 #include "base/loop/worker.h"
 #include "base/utf8.h"
 #include "engine/engine.h"
-#include "mcp/complete-values.h"
 #include "mcp/images.h"
+#include "mcp/prompt.h"
 #include "mcp/resource.h"
-#include "mcp/session-file.h"
 #include "mcp/tool-shapes.h"
 #include "session/session.h"
 
@@ -196,39 +195,6 @@ static void read_session_file(struct mcp_work *w)
 
 /* --- rows --- */
 
-static int begin_read(struct mcp_call *call, const struct mcp_uri *uri,
-		      void (*run)(struct mcp_work *w))
-{
-	json_t *arguments = json_pack("{s:s}", "uri", uri->text);
-	int r = arguments ? 0 : -ENOMEM;
-
-	for (size_t i = 0; r == 0 && i < uri->n; i++)
-		if (json_object_set_new(arguments, uri->variables[i].name,
-					json_string(uri->variables[i].value)) < 0)
-			r = -EINVAL;
-	if (r == 0)
-		r = work_begin(call, arguments, run);
-	json_decref(arguments);
-	if (r != -EINVAL)
-		return r;
-	mcp_call_no_resource(call, uri->text); /* a value that is not UTF-8 */
-	return 0;
-}
-
-#define READ(name)                                                                                 \
-	static int begin_##name(struct mcp_call *call, const struct mcp_uri *uri)                  \
-	{                                                                                          \
-		return begin_read(call, uri, read_##name);                                         \
-	}
-
-READ(execution)
-READ(stdout)
-READ(stderr)
-READ(execution_file)
-READ(report)
-READ(session)
-READ(session_file)
-
 static json_t *listed_execution(const json_t *row)
 {
 	const char *id = json_string_value(json_object_get(row, "id"));
@@ -265,43 +231,26 @@ static int list_executions(struct mcp_call *call, const char *cursor, json_t *li
 	return 0;
 }
 
-static int complete_execution(struct mcp_call *call, const char *variable, const char *begins,
-			      json_t *values)
-{
-	return strcmp(variable, "id") == 0 ? complete_executions(call, begins, values) : 0;
-}
-
-static int complete_session(struct mcp_call *call, const char *variable, const char *begins,
-			    json_t *values)
-{
-	return strcmp(variable, "id") == 0 ? complete_sessions(call, begins, values) : 0;
-}
-
-static const char *watched_execution(const struct mcp_uri *uri)
-{
-	return mcp_uri_value(uri, "id");
-}
-
 const struct mcp_resource mcp_product_resources[] = {
 	{ "atoll://executions/{id}", "execution", "An execution",
 	  "The whole result of an execution, as GET /v1/executions/{id} has it", "application/json",
-	  begin_execution, list_executions, complete_execution, watched_execution },
+	  read_execution, list_executions, complete_executions, true, NULL },
 	{ "atoll://executions/{id}/stdout", "stdout", "Standard output",
-	  "All that the program printed to standard output", "text/plain", begin_stdout, NULL,
-	  complete_execution, watched_execution },
+	  "All that the program printed to standard output", "text/plain", read_stdout, NULL,
+	  complete_executions, true, NULL },
 	{ "atoll://executions/{id}/stderr", "stderr", "Standard error",
-	  "All that the program printed to standard error", "text/plain", begin_stderr, NULL,
-	  complete_execution, watched_execution },
+	  "All that the program printed to standard error", "text/plain", read_stderr, NULL,
+	  complete_executions, true, NULL },
 	{ "atoll://executions/{id}/report", "report", "Debug report",
 	  "Why the program failed: analysis, limits against peaks, refusals", "text/markdown",
-	  begin_report, NULL, complete_execution, watched_execution },
+	  read_report, NULL, complete_executions, true, NULL },
 	{ "atoll://executions/{id}/files/{+path}", "execution file", "File of an execution",
-	  "A file that the program wrote", NULL, begin_execution_file, NULL, complete_execution,
-	  NULL },
+	  "A file that the program wrote", NULL, read_execution_file, NULL, complete_executions,
+	  false, NULL },
 	{ "atoll://sessions/{id}", "session", "A session", "The state of a live session",
-	  "application/json", begin_session, NULL, complete_session, NULL },
+	  "application/json", read_session, NULL, complete_sessions, false, NULL },
 	{ "atoll://sessions/{id}/files/{+path}", "session file", "File of a session",
-	  "A file in the work directory of a live session", NULL, begin_session_file, NULL,
-	  complete_session, NULL },
+	  "A file in the work directory of a live session", NULL, read_session_file, NULL,
+	  complete_sessions, false, NULL },
 	{ 0 },
 };

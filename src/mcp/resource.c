@@ -216,6 +216,24 @@ int mcp_answer_resources_list(struct mcp_call *call, const json_t *params)
 	return 0;
 }
 
+static int begin_read(struct mcp_call *call, const struct mcp_uri *uri, mcp_run *run)
+{
+	json_t *arguments = json_pack("{s:s}", "uri", uri->text);
+	int r = arguments ? 0 : -ENOMEM;
+
+	for (size_t i = 0; r == 0 && i < uri->n; i++)
+		if (json_object_set_new(arguments, uri->variables[i].name,
+					json_string(uri->variables[i].value)) < 0)
+			r = -EINVAL;
+	if (r == 0)
+		r = work_begin(call, arguments, run);
+	json_decref(arguments);
+	if (r != -EINVAL)
+		return r;
+	mcp_call_no_resource(call, uri->text); /* a value that is not UTF-8 */
+	return 0;
+}
+
 int mcp_answer_resources_read(struct mcp_call *call, const json_t *params)
 {
 	const char *text = mcp_plain_text(json_object_get(params, "uri"));
@@ -230,5 +248,5 @@ int mcp_answer_resources_read(struct mcp_call *call, const json_t *params)
 		mcp_call_no_resource(call, text);
 		return 0;
 	}
-	return row->read(call, &call->uri);
+	return row->run ? begin_read(call, &call->uri, row->run) : row->read(call, &call->uri);
 }

@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "mcp/call.h"
+#include "mcp/work.h"
 
 enum { MCP_URI_VARIABLES = 4, MCP_URI_MAX = 4096 };
 
@@ -22,21 +22,21 @@ const char *mcp_uri_value(const struct mcp_uri *uri, const char *name);
 struct mcp_resource {
 	const char *uri; /* "atoll://languages", or a template: "atoll://executions/{id}" */
 	const char *name, *title, *description, *mime_type;
-	/*
-	 * Answers as tool.h's call, with {"contents": […]} (mcp_call_result()), or mcp_call_no_resource(). uri lives as long as the
-	 * call.
-	 */
-	int (*read)(struct mcp_call *call, const struct mcp_uri *uri);
+	/* Reads it on a fiber of its own; the arguments are `uri` and the variables of the template. NULL: `read` instead. */
+	mcp_run *run;
 	/*
 	 * Of a template: those there are, for resources/list. Appends objects with uri and name to list. cursor: NULL for the first
 	 * page, or what an earlier page gave as *ret_next. *ret_next: malloc'd, NULL after the last page. NULL: none are listed.
 	 */
 	int (*list)(struct mcp_call *call, const char *cursor, json_t *list, char **ret_next);
-	/* Values of a variable that begin with the text; for completion. Appends strings. NULL: none are known. */
-	int (*complete)(struct mcp_call *call, const char *variable, const char *begins,
-			json_t *values);
-	/* The execution whose events change this resource, or NULL. For subscriptions. */
-	const char *(*watched)(const struct mcp_uri *uri);
+	/* Values of the variable `id` that begin with the text; for completion. Appends strings. NULL: none are known. */
+	int (*complete)(struct mcp_call *call, const char *begins, json_t *values);
+	bool is_execution; /* events of the execution `id` change this resource; for subscriptions */
+	/*
+	 * Answers as tool.h's call, with {"contents": […]} (mcp_call_result()), or mcp_call_no_resource(). uri lives as long as the
+	 * call.
+	 */
+	int (*read)(struct mcp_call *call, const struct mcp_uri *uri);
 };
 
 extern const struct mcp_resource mcp_product_resources[];

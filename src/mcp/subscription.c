@@ -70,28 +70,17 @@ static void tell(const struct mcp_subscription *s, const char *method, json_t *p
 		mcp_client_say(s->client, mcp_make_notification(method, params));
 }
 
-static void tell_task(struct mcp_subscription *s)
-{
-	_cleanup_free_ char *text = NULL;
-	struct error err = { 0 };
-	json_t *execution;
-
-	if (engine_get_text(s->mcp->options.engine, NULL, s->execution, &text, &err) < 0)
-		return;
-	execution = json_loads(text, JSON_ALLOW_NUL, NULL);
-	if (execution)
-		tell(s, "notifications/tasks", mcp_task_state(s->uri, execution));
-	json_decref(execution);
-}
-
 static void tell_change(struct mcp_subscription *s)
 {
+	json_auto_t *execution = NULL;
+	struct error err = { 0 };
+
 	s->dirty = false;
 	s->told_ns = clock_now_ns();
-	if (s->is_task)
-		tell_task(s);
-	else
+	if (!s->is_task)
 		tell(s, "notifications/resources/updated", json_pack("{s:s}", "uri", s->uri));
+	else if (engine_get(s->mcp->options.engine, NULL, s->execution, &execution, &err) == 0)
+		tell(s, "notifications/tasks", mcp_task_state(s->uri, execution));
 }
 
 /* --- watching --- */
@@ -267,8 +256,8 @@ int mcp_answer_subscribe(struct mcp_call *call, const json_t *params)
 
 	if (!row)
 		return 0;
-	to = (struct subject){ call->uri.text, row->watched ? row->watched(&call->uri) : NULL,
-			       false };
+	to = (struct subject){ call->uri.text,
+			       row->is_execution ? mcp_uri_value(&call->uri, "id") : NULL, false };
 	unsubscribe(call->mcp, call->client, NULL, to.uri);
 	if (subscribe(call, to, &err) < 0)
 		mcp_call_error(call, &err);
@@ -324,7 +313,9 @@ static int honour_resource(struct mcp_call *call, const char *text, struct error
 	if (!row)
 		return -ENOENT;
 	return subscribe(call,
-			 (struct subject){ text, row->watched ? row->watched(&uri) : NULL, false },
+			 (struct subject){ text,
+					   row->is_execution ? mcp_uri_value(&uri, "id") : NULL,
+					   false },
 			 err);
 }
 

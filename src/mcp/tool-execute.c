@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tool execute_code of Codomyrmex (doc/http.md): mcp/execute/execute-004.h reads its arguments and writes its answers. */
-#include "mcp/tools.h"
+/* The tool execute_code of Codomyrmex (SPEC §9): mcp/execute/execute-004.h reads its arguments and writes its answers. */
 
 #include "engine/engine.h"
-#include "engine/text-file.h"
-#include "mcp/execute/execute-004.h"
 #include "mcp/images.h"
 #include "mcp/tool-shapes.h"
 #include "session/session.h"
@@ -34,23 +31,13 @@ json_t *tool_execute_input(const struct mcp_options *app)
 	return NULL;
 }
 
-static bool has_failed(const json_t *answer)
-{
-	const char *status = json_string_value(json_object_get(answer, "status"));
-
-	return !status || strcmp(status, "success") != 0;
-}
-
-static void answer_refusal(struct mcp_work *w, const struct error *err)
-{
-	work_answer(w, tool_refusal(err), NULL, true);
-}
-
 static void answer_result(struct mcp_work *w, const struct tool_call *call, const json_t *result)
 {
 	json_t *answer = tool_answer(call, result);
+	const char *status = json_string_value(json_object_get(answer, "status"));
 
-	work_answer(w, answer, images_of_result(w, result), has_failed(answer));
+	work_answer(w, answer, images_of_result(w, result),
+		    !status || strcmp(status, "success") != 0);
 }
 
 static int execute(struct mcp_work *w, const struct tool_call *call, struct execution **ret,
@@ -65,7 +52,7 @@ static int execute(struct mcp_work *w, const struct tool_call *call, struct exec
 	return r < 0 ? r : work_execute(w, &request, ret, err);
 }
 
-static void run_execute(struct mcp_work *w)
+void run_execute_code(struct mcp_work *w)
 {
 	const struct tool_limits none = { 0 }, *limits = w->app->tool_limits;
 	const struct tool_options options = { w->app->languages, w->app->timeout_max,
@@ -82,55 +69,27 @@ static void run_execute(struct mcp_work *w)
 	else if ((r = execute(w, &call, &x, &err)) == 0)
 		answer_result(w, &call, execution_result(x));
 	else if (r != -ECANCELED)
-		answer_refusal(w, &err);
+		work_answer(w, tool_refusal(&err), NULL, true);
 	(void)execution_unref(x);
 	tool_done(&call);
 }
 
-int tool_execute_code(struct mcp_call *call, const json_t *arguments)
-{
-	return work_begin(call, (json_t *)(uintptr_t)arguments, run_execute);
-}
-
 /* --- the answer of a task, from the history --- */
 
-static int load(struct mcp_work *w, const char *id, json_t **ret_request, json_t **ret_result,
-		struct error *err)
+void run_execute_recall(struct mcp_work *w)
 {
-	char *text = NULL;
-	int r = engine_request(w->app->engine, w->viewer, id, ret_request, err);
-
-	if (r == 0)
-		r = engine_get_text(w->app->engine, w->viewer, id, &text, err);
-	if (r < 0)
-		return r;
-	*ret_result = text_parse(span_of(text));
-	free(text);
-	return *ret_result ? 0 : error_oom(err);
-}
-
-static void run_recall(struct mcp_work *w)
-{
-	json_t *request = NULL, *result = NULL;
+	const char *id = work_text(w, "execution_id");
+	json_auto_t *request = NULL, *result = NULL;
 	struct tool_call call = { 0 };
 	struct error err = { 0 };
-	int r = load(w, work_text(w, "execution_id"), &request, &result, &err);
+	int r = engine_request(w->app->engine, w->viewer, id, &request, &err);
 
+	if (r == 0)
+		r = engine_get(w->app->engine, w->viewer, id, &result, &err);
 	call.timeout = json_number_value(
 		json_object_get(json_object_get(request, "limits"), "timeout"));
 	if (r < 0)
-		answer_refusal(w, &err);
+		work_answer(w, tool_refusal(&err), NULL, true);
 	else
 		answer_result(w, &call, result);
-	json_decref(request);
-	json_decref(result);
-}
-
-int tool_execute_recall(struct mcp_call *call, const char *id)
-{
-	json_t *arguments = json_pack("{s:s}", "execution_id", id);
-	int r = arguments ? work_begin(call, arguments, run_recall) : -ENOMEM;
-
-	json_decref(arguments);
-	return r;
 }

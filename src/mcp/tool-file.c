@@ -1,16 +1,260 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tools of files: of a live session, or those that an execution wrote. */
+/*
+ * Tools of files: of a live session, or those that an execution wrote; and pages of a text. The runner of a live session reads and writes
+ * its files inside its sandbox, between executions.
+ */
 #include "base/base64.h"
+#include "base/buf.h"
 #include "base/fd.h"
 #include "engine/engine.h"
 #include "mcp/brief.h"
 #include "mcp/images.h"
-#include "mcp/session-file.h"
-#include "mcp/text-page.h"
 #include "mcp/tool-shapes.h"
-#include "mcp/tools.h"
+#include "session/session.h"
+#include "spec/utf8-json.h"
 
 #include <string.h>
+
+enum {
+	FILE_BYTES_MAX = 32 << 20,
+	LINES_DEFAULT = 200,
+	PAGE_FRAME_COST = 1500, /* keys and numbers of a page, and what surrounds them */
+	PAGE_COST = ANSWER_COST_MAX - PAGE_FRAME_COST,
+	PAGE_BYTES = PAGE_COST / 2,
+};
+
+/* --- files of a live session --- */
+
+struct file_awaited {
+	struct mcp_work *work;
+	bool replied;
+	json_t *answer;
+	struct error err;
+};
+
+static void on_file(void *data, const json_t *answer, const struct error *err)
+{
+	struct file_awaited *a = data;
+
+	a->replied = true;
+	a->err = *err;
+	if (err->code == ERROR_NONE)
+		a->answer = json_incref((json_t *)(uintptr_t)answer);
+	work_wake(a->work);
+}
+
+/* *ret: a new reference. A reply always comes. */
+static int ask_file(struct mcp_work *w, const struct session_file *file, json_t **ret,
+		    struct error *err)
+{
+	struct file_awaited a = { .work = w };
+	struct session *s = NULL;
+	int r = tool_session(w, &s, err);
+
+	if (r == 0)
+		r = session_file(s, file, (struct session_file_reply){ &a, on_file }, err);
+	if (r < 0)
+		return r;
+	while (!a.replied)
+		work_wait(0);
+	if (a.err.code != ERROR_NONE) {
+		*err = a.err;
+		return -EIO;
+	}
+	*ret = a.answer;
+	return 0;
+}
+
+int session_file_write(struct mcp_work *w, const char *path, struct span bytes, struct error *err)
+{
+	const struct session_file file = { .op = SESSION_WRITE, .path = path, .bytes = bytes };
+	json_t *answer = NULL;
+	int r = ask_file(w, &file, &answer, err);
+
+	json_decref(answer);
+	return r;
+}
+
+/* One piece of the file behind those in `ret`. 1: there is more. */
+static int read_piece(struct mcp_work *w, const char *path, struct buf *ret, struct error *err)
+{
+	const struct session_file file = { .op = SESSION_READ,
+					   .path = path,
+					   .offset = (int64_t)ret->len };
+	_cleanup_free_ char *bytes = NULL;
+	json_t *answer = NULL;
+	int64_t size;
+	size_t len, n = 0;
+	int r = ask_file(w, &file, &answer, err);
+
+	if (r < 0)
+		return r;
+	len = json_string_length(json_object_get(answer, "base64"));
+	size = json_integer_value(json_object_get(answer, "size"));
+	bytes = malloc(base64_decoded_max(len) + 1);
+	r = bytes && len > 0 ? base64_decode(json_string_value(json_object_get(answer, "base64")),
+					     len, bytes, &n)
+			     : 0;
+	json_decref(answer);
+	if (!bytes)
+		return error_oom(err);
+	if (r < 0)
+		return error_set(err, ERROR_INTERNAL, EPROTO,
+				 "the session answered with something that is no file");
+	if (size > FILE_BYTES_MAX || buf_append(ret, bytes, n) < 0)
+		return error_set(err, ERROR_TOO_LARGE, EFBIG,
+				 "the file is larger than the %d MiB that this tool reads; read a "
+				 "part of it by code in the session",
+				 FILE_BYTES_MAX >> 20);
+	return n > 0 && (int64_t)ret->len < size;
+}
+
+int session_file_read(struct mcp_work *w, const char *path, char **ret, size_t *ret_len,
+		      struct error *err)
+{
+	_cleanup_buf_ struct buf bytes = { 0 };
+	int r;
+
+	buf_init(&bytes, FILE_BYTES_MAX);
+	do
+		r = read_piece(w, path, &bytes, err);
+	while (r > 0);
+	if (r < 0)
+		return r;
+	*ret_len = bytes.len;
+	*ret = bytes.data ? TAKE_PTR(bytes.data) : strdup("");
+	bytes = (struct buf){ 0 };
+	return *ret ? 0 : error_oom(err);
+}
+
+int session_file_list(struct mcp_work *w, json_t **ret, struct error *err)
+{
+	const struct session_file file = { .op = SESSION_LIST, .path = "." };
+	json_t *answer = NULL, *entries;
+	int r = ask_file(w, &file, &answer, err);
+
+	if (r < 0)
+		return r;
+	entries = json_object_get(answer, "entries");
+	*ret = entries ? json_incref(entries) : json_array();
+	json_decref(answer);
+	return 0;
+}
+
+/* --- pages --- */
+
+static json_t *number_or_null(int64_t n)
+{
+	return n > 0 ? json_integer(n) : json_null();
+}
+
+static json_t *page_to_json(const struct page_source *source, json_t *text, bool binary)
+{
+	return json_pack("{s:o, s:n, s:n, s:n, s:n, s:n, s:n, s:I, s:b, s:b, s:n}", "text", text,
+			 "first_line", "last_line", "total_lines", "matches", "next_line",
+			 "next_offset", "size", (json_int_t)source->text.size, "complete",
+			 source->complete, "binary", binary, "note");
+}
+
+/* --- lines --- */
+
+static const char *note_of(const struct text_page *page, const struct text_query *query)
+{
+	if (page->stopped)
+		return "The search took too long and stopped; go on at next_line, or give a "
+		       "simpler pattern.";
+	if (query->grep && page->matches == 0)
+		return "No line matches.";
+	if (page->first_line == 0 && page->total_lines > 0)
+		return "There is no such line; total_lines says how many there are.";
+	return NULL;
+}
+
+static json_t *lines_to_json(const struct page_source *source, const struct text_query *query,
+			     const struct text_page *page)
+{
+	const char *note = note_of(page, query);
+	bool binary = false;
+	json_t *text = utf8_to_json(page->text.data ? page->text.data : "", page->text.len,
+				    &binary);
+	json_t *made = page_to_json(source, text, binary);
+
+	if (!made)
+		return NULL;
+	(void)json_object_set_new(made, "first_line", number_or_null(page->first_line));
+	(void)json_object_set_new(made, "last_line", number_or_null(page->last_line));
+	if (!page->stopped)
+		(void)json_object_set_new(made, "total_lines", json_integer(page->total_lines));
+	if (query->grep)
+		(void)json_object_set_new(made, "matches", json_integer(page->matches));
+	(void)json_object_set_new(made, "next_line", number_or_null(page->next_line));
+	if (note)
+		(void)json_object_set_new(made, "note", json_string(note));
+	return made;
+}
+
+static json_t *read_lines(struct mcp_work *w, const struct page_source *source, struct error *err)
+{
+	const struct text_query query = {
+		.grep = work_text(w, "grep"),
+		.ignore_case = json_is_true(json_object_get(w->arguments, "ignore_case")),
+		.context = (int)work_number(w, "context", 0),
+		.start_line = work_number(w, "start_line", 1),
+		.max_lines = work_number(w, "max_lines", LINES_DEFAULT),
+		.max_cost = PAGE_COST,
+	};
+	struct text_scan *scan = NULL;
+	json_t *made;
+
+	if (work_scan(w, &source->text, &query, &scan, err) < 0)
+		return NULL;
+	made = lines_to_json(source, &query, text_scan_page(scan));
+	(void)text_scan_free(scan);
+	if (!made)
+		(void)error_oom(err);
+	return made;
+}
+
+/* --- bytes --- */
+
+static json_t *read_bytes(const struct page_source *source, int64_t offset, struct error *err)
+{
+	_cleanup_free_ char *bytes = malloc(PAGE_BYTES);
+	const int64_t size = source->text.size;
+	int64_t from = offset < 0 ? MAX(size + offset, (int64_t)0) : MIN(offset, size);
+	struct span text = { bytes, 0 };
+	bool binary = false;
+	json_t *made;
+	ssize_t n = bytes ? text_read(&source->text, from, bytes, PAGE_BYTES) : -ENOMEM;
+
+	if (n < 0) {
+		(void)error_set(err, ERROR_INTERNAL, (int)-n, "the text cannot be read: %s",
+				strerror((int)-n));
+		return NULL;
+	}
+	text.len = (size_t)n;
+	text.len = text_head(text, PAGE_COST);
+	/* Bytes that are no text have no beginning of a character. */
+	if (text.len == 0 && n > 0)
+		text.len = MIN((size_t)n, (size_t)PAGE_BYTES / 3);
+	made = page_to_json(source, utf8_to_json(bytes, text.len, &binary), binary);
+	if (!made)
+		(void)error_oom(err);
+	else if (binary)
+		(void)json_object_set_new(made, "binary", json_true());
+	if (made && from + (int64_t)text.len < size)
+		(void)json_object_set_new(made, "next_offset",
+					  json_integer(from + (int64_t)text.len));
+	return made;
+}
+
+json_t *text_page_of(struct mcp_work *w, const struct page_source *source, struct error *err)
+{
+	const json_t *offset = json_object_get(w->arguments, "offset");
+
+	return offset ? read_bytes(source, json_integer_value(offset), err)
+		      : read_lines(w, source, err);
+}
 
 /* --- write_file --- */
 
@@ -36,7 +280,7 @@ static int given_bytes(const struct mcp_work *w, char **ret_decoded, struct span
 	return 0;
 }
 
-static void run_write(struct mcp_work *w)
+void run_write_file(struct mcp_work *w)
 {
 	_cleanup_free_ char *decoded = NULL;
 	const char *path = work_text(w, "path");
@@ -51,11 +295,6 @@ static void run_write(struct mcp_work *w)
 	else
 		work_answer(w, json_pack("{s:s, s:I}", "path", path, "size", (json_int_t)bytes.len),
 			    NULL, false);
-}
-
-int tool_write_file(struct mcp_call *call, const json_t *arguments)
-{
-	return tool_begin(call, arguments, "WriteArguments", run_write);
 }
 
 /* --- read_file --- */
@@ -125,7 +364,7 @@ static int open_execution_file(const struct mcp_work *w, const char *path, struc
 	return r;
 }
 
-static void run_read(struct mcp_work *w)
+void run_read_file(struct mcp_work *w)
 {
 	const char *path = work_text(w, "path");
 	struct engine_file file = { .fd = -EBADF };
@@ -144,11 +383,6 @@ static void run_read(struct mcp_work *w)
 		answer_file(w, &(struct text_source){ bytes ? -1 : file.fd, bytes,
 						      bytes ? (int64_t)len : file.size_bytes });
 	(void)fd_close(file.fd);
-}
-
-int tool_read_file(struct mcp_call *call, const json_t *arguments)
-{
-	return tool_begin(call, arguments, "ReadArguments", run_read);
 }
 
 /* --- list_files --- */
@@ -230,7 +464,7 @@ static int execution_files(const struct mcp_work *w, json_t **ret, struct error 
 	return 0;
 }
 
-static void run_list(struct mcp_work *w)
+void run_list_files(struct mcp_work *w)
 {
 	json_t *entries = NULL;
 	struct error err = { 0 };
@@ -244,9 +478,4 @@ static void run_list(struct mcp_work *w)
 	else
 		work_answer(w, files_page(entries, work_text(w, "after")), NULL, false);
 	json_decref(entries);
-}
-
-int tool_list_files(struct mcp_call *call, const json_t *arguments)
-{
-	return tool_begin(call, arguments, "ListArguments", run_list);
 }

@@ -4,29 +4,14 @@
 #include "base/loop/fiber.h"
 #include "base/timestamp.h"
 #include "engine/engine.h"
-#include "engine/text-file.h"
 #include "mcp/brief.h"
 #include "mcp/images.h"
-#include "mcp/text-page.h"
 #include "mcp/tool-shapes.h"
-#include "mcp/tools.h"
 #include "spec/utf8-json.h"
 
 enum { FOUND_DEFAULT = 10, CODE_COST = 500 };
 
 /* --- get_execution --- */
-
-static int load_result(struct mcp_work *w, const char *id, json_t **ret, struct error *err)
-{
-	char *text = NULL;
-	int r = engine_get_text(w->app->engine, w->viewer, id, &text, err);
-
-	if (r < 0)
-		return err->code == ERROR_NOT_FOUND ? tool_no_execution(id, err) : r;
-	*ret = text_parse(span_of(text));
-	free(text);
-	return *ret ? 0 : error_oom(err);
-}
 
 /* What is not known of an execution that has not ended is absent from its state. */
 static bool has_failed(const json_t *result)
@@ -41,7 +26,9 @@ static void answer_execution(struct mcp_work *w, bool as_run)
 	json_t *result = NULL, *analysis = NULL, *images;
 	struct error err = { 0 };
 
-	if (load_result(w, id, &result, &err) < 0) {
+	if (engine_get(w->app->engine, w->viewer, id, &result, &err) < 0) {
+		if (err.code == ERROR_NOT_FOUND)
+			(void)tool_no_execution(id, &err);
 		work_refuse(w, &err);
 		return;
 	}
@@ -55,33 +42,19 @@ static void answer_execution(struct mcp_work *w, bool as_run)
 	json_decref(result);
 }
 
-static void run_get(struct mcp_work *w)
+void run_get_execution(struct mcp_work *w)
 {
 	answer_execution(w, false);
 }
 
-int tool_get_execution(struct mcp_call *call, const json_t *arguments)
-{
-	return tool_begin(call, arguments, "GetArguments", run_get);
-}
-
-static void run_run_recall(struct mcp_work *w)
+void run_run_recall(struct mcp_work *w)
 {
 	answer_execution(w, true);
 }
 
-int tool_run_recall(struct mcp_call *call, const char *id)
-{
-	json_t *arguments = json_pack("{s:s}", "execution_id", id);
-	int r = arguments ? work_begin(call, arguments, run_run_recall) : -ENOMEM;
-
-	json_decref(arguments);
-	return r;
-}
-
 /* --- read_output --- */
 
-static void run_read_output(struct mcp_work *w)
+void run_read_output(struct mcp_work *w)
 {
 	const char *stream = work_text(w, "stream"), *id = work_text(w, "execution_id");
 	const struct engine_output which = { id, stream && strcmp(stream, "stderr") == 0
@@ -103,11 +76,6 @@ static void run_read_output(struct mcp_work *w)
 		work_answer(w, page, NULL, false);
 	else if (err.code != ERROR_NONE)
 		work_refuse(w, &err);
-}
-
-int tool_read_output(struct mcp_call *call, const json_t *arguments)
-{
-	return tool_begin(call, arguments, "OutputArguments", run_read_output);
 }
 
 /* --- search_history --- */
@@ -170,7 +138,7 @@ static json_t *found_page(struct mcp_work *w, const json_t *tree)
 	return json_pack("{s:o, s:O}", "executions", list, "next", next);
 }
 
-static void run_search(struct mcp_work *w)
+void run_search_history(struct mcp_work *w)
 {
 	struct engine_query query = {
 		.caller = w->viewer,
@@ -194,9 +162,4 @@ static void run_search(struct mcp_work *w)
 	else
 		work_answer(w, found_page(w, tree), NULL, false);
 	json_decref(tree);
-}
-
-int tool_search_history(struct mcp_call *call, const json_t *arguments)
-{
-	return tool_begin(call, arguments, "SearchArguments", run_search);
 }

@@ -2,8 +2,6 @@
 /* Tools about this host: its languages, and what its policies allow. */
 #include "mcp/execute/execute-004.h"
 #include "mcp/tool-shapes.h"
-#include "mcp/tools.h"
-#include "run/executor.h"
 
 #include <string.h>
 
@@ -82,7 +80,7 @@ static json_t *brief_languages(const struct mcp_options *app, const json_t *tree
 	return json_pack("{s:o}", "languages", list);
 }
 
-static void run_languages(struct mcp_work *w)
+void run_list_languages(struct mcp_work *w)
 {
 	struct languages_awaited a = { .work = w };
 	struct error err = { 0 };
@@ -96,11 +94,6 @@ static void run_languages(struct mcp_work *w)
 	else
 		work_answer(w, brief_languages(w->app, a.tree), NULL, false);
 	json_decref(a.tree);
-}
-
-int tool_list_languages(struct mcp_call *call, const json_t *arguments)
-{
-	return tool_begin(call, arguments, "NoArguments", run_languages);
 }
 
 /* --- explain_policy --- */
@@ -142,7 +135,7 @@ static json_t *request_of(const struct mcp_work *w)
 	return request;
 }
 
-static void run_explain(struct mcp_work *w)
+void run_explain_policy(struct mcp_work *w)
 {
 	json_t *request = request_of(w), *decision = NULL;
 	struct error err = { 0 };
@@ -162,9 +155,4 @@ static void run_explain(struct mcp_work *w)
 			    NULL, false);
 	json_decref(decision);
 	json_decref(request);
-}
-
-int tool_explain_policy(struct mcp_call *call, const json_t *arguments)
-{
-	return tool_begin(call, arguments, "ExplainArguments", run_explain);
 }

@@ -5,8 +5,6 @@
 #include "mcp/brief.h"
 #include "mcp/images.h"
 #include "mcp/tool-shapes.h"
-#include "mcp/tools.h"
-#include "run/analyse/analyse.h"
 #include "session/session.h"
 
 #include <string.h>
@@ -73,7 +71,7 @@ static void answer_session(struct mcp_work *w, struct session_awaited *a, int r,
 
 /* --- create_session --- */
 
-static void run_create(struct mcp_work *w)
+void run_create_session(struct mcp_work *w)
 {
 	struct session_awaited a = { .work = w };
 	struct session *s = NULL;
@@ -89,11 +87,6 @@ static void run_create(struct mcp_work *w)
 			 json_string_value(json_object_get(a.session, "id")), &s, NULL) == 0)
 		session_close(s);
 	answer_session(w, &a, r, &err);
-}
-
-int tool_create_session(struct mcp_call *call, const json_t *arguments)
-{
-	return tool_begin(call, arguments, "CreateArguments", run_create);
 }
 
 /* --- run_in_session --- */
@@ -168,7 +161,7 @@ static json_t *turn_body(const struct mcp_work *w)
 			 "limits", limits, "globals", globals);
 }
 
-static void run_in_session(struct mcp_work *w)
+void run_in_session(struct mcp_work *w)
 {
 	struct work_request request = { .body = turn_body(w) };
 	struct execution *x = NULL;
@@ -184,11 +177,6 @@ static void run_in_session(struct mcp_work *w)
 	else if (r != -ECANCELED)
 		work_refuse(w, &err);
 	(void)execution_unref(x);
-}
-
-int tool_run_in_session(struct mcp_call *call, const json_t *arguments)
-{
-	return tool_begin(call, arguments, "RunArguments", run_in_session);
 }
 
 /* --- fork_session --- */
@@ -207,7 +195,7 @@ static void on_forks(void *data, struct session *const *list, size_t n, const st
 	work_wake(a->work);
 }
 
-static void run_fork(struct mcp_work *w)
+void run_fork_session(struct mcp_work *w)
 {
 	struct session_awaited a = { .work = w };
 	struct session *s = NULL;
@@ -225,14 +213,9 @@ static void run_fork(struct mcp_work *w)
 		work_answer(w, json_pack("{s:o}", "sessions", a.sessions), NULL, false);
 }
 
-int tool_fork_session(struct mcp_call *call, const json_t *arguments)
-{
-	return tool_begin(call, arguments, "ForkArguments", run_fork);
-}
-
 /* --- reset_session, close_session --- */
 
-static void run_reset(struct mcp_work *w)
+void run_reset_session(struct mcp_work *w)
 {
 	struct session_awaited a = { .work = w };
 	struct session *s = NULL;
@@ -244,12 +227,7 @@ static void run_reset(struct mcp_work *w)
 	answer_session(w, &a, r, &err);
 }
 
-int tool_reset_session(struct mcp_call *call, const json_t *arguments)
-{
-	return tool_begin(call, arguments, "SessionArguments", run_reset);
-}
-
-static void run_close(struct mcp_work *w)
+void run_close_session(struct mcp_work *w)
 {
 	struct session *s = NULL;
 	struct error err = { 0 };
@@ -262,9 +240,4 @@ static void run_close(struct mcp_work *w)
 	work_answer(w,
 		    json_pack("{s:s, s:b}", "session_id", work_text(w, "session_id"), "closed", 1),
 		    NULL, false);
-}
-
-int tool_close_session(struct mcp_call *call, const json_t *arguments)
-{
-	return tool_begin(call, arguments, "SessionArguments", run_close);
 }

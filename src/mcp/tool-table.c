@@ -3,40 +3,14 @@
  * The product's tools, in the order of tools/list. A description is read by a model that has to choose: when to use the tool, what it
  * gives, and its limits.
  */
+#include "mcp/prompt.h"
+#include "mcp/resource.h"
 #include "mcp/tool-shapes.h"
-#include "mcp/tools.h"
-
-/* inputSchema and outputSchema are functions, because a row has no data of its own. */
-#define SHAPE(name, shape)                                                                         \
-	static json_t *name(const struct mcp_options *app _unused_)                                \
-	{                                                                                          \
-		return tool_schema(shape);                                                         \
-	}
 
 static json_t *execute_output(const struct mcp_options *app _unused_)
 {
 	return tool_answer_types("ExecuteAnswer");
 }
-
-/* Models read the answers themselves; schemas of all answers would cost each conversation more than the tools. */
-static json_t *any_object(const struct mcp_options *app _unused_)
-{
-	return json_pack("{s:s}", "type", "object");
-}
-
-SHAPE(languages_input, "NoArguments")
-SHAPE(create_input, "CreateArguments")
-SHAPE(run_input, "RunArguments")
-SHAPE(fork_input, "ForkArguments")
-SHAPE(reset_input, "SessionArguments")
-SHAPE(close_input, "SessionArguments")
-SHAPE(write_input, "WriteArguments")
-SHAPE(read_input, "ReadArguments")
-SHAPE(list_input, "ListArguments")
-SHAPE(get_input, "GetArguments")
-SHAPE(output_input, "OutputArguments")
-SHAPE(search_input, "SearchArguments")
-SHAPE(explain_input, "ExplainArguments")
 
 const struct mcp_tool mcp_product_tools[] = {
 	{
@@ -50,8 +24,8 @@ const struct mcp_tool mcp_product_tools[] = {
 			       "each other, or more memory: create_session and run_in_session.",
 		.input_schema = tool_execute_input,
 		.output_schema = execute_output,
-		.call = tool_execute_code,
-		.recall = tool_execute_recall,
+		.run = run_execute_code,
+		.recall = run_execute_recall,
 	},
 	{
 		.name = "create_session",
@@ -61,9 +35,8 @@ const struct mcp_tool mcp_product_tools[] = {
 			       "several steps, for data analysis and charts, or when execute_code "
 			       "has too little memory. Its session_id is valid until "
 			       "close_session, or idle_timeout seconds without use.",
-		.input_schema = create_input,
-		.output_schema = any_object,
-		.call = tool_create_session,
+		.shape = "CreateArguments",
+		.run = run_create_session,
 	},
 	{
 		.name = "run_in_session",
@@ -72,10 +45,9 @@ const struct mcp_tool mcp_product_tools[] = {
 			       "before. Gives how it ended, what to do about a failure, the value "
 			       "of a last expression, head and tail of the output (read_output "
 			       "reads all of it), and charts (matplotlib) as images.",
-		.input_schema = run_input,
-		.output_schema = any_object,
-		.call = tool_run_in_session,
-		.recall = tool_run_recall,
+		.shape = "RunArguments",
+		.run = run_in_session,
+		.recall = run_run_recall,
 	},
 	{
 		.name = "fork_session",
@@ -83,9 +55,8 @@ const struct mcp_tool mcp_product_tools[] = {
 		.description = "Copy a Python session with its variables and files, in "
 			       "milliseconds: to try several changes from one state, or to keep a "
 			       "state to come back to. Changes in a copy do not reach the others.",
-		.input_schema = fork_input,
-		.output_schema = any_object,
-		.call = tool_fork_session,
+		.shape = "ForkArguments",
+		.run = run_fork_session,
 	},
 	{
 		.name = "reset_session",
@@ -93,9 +64,8 @@ const struct mcp_tool mcp_product_tools[] = {
 		.description = "Give a session a new interpreter: variables and written files are "
 			       "gone, the files it was made with are back. The session_id stays.",
 		.hints = MCP_DESTRUCTIVE | MCP_IDEMPOTENT,
-		.input_schema = reset_input,
-		.output_schema = any_object,
-		.call = tool_reset_session,
+		.shape = "SessionArguments",
+		.run = run_reset_session,
 	},
 	{
 		.name = "close_session",
@@ -103,9 +73,8 @@ const struct mcp_tool mcp_product_tools[] = {
 		.description = "End a session and free its memory. Its executions and their output "
 			       "stay readable.",
 		.hints = MCP_DESTRUCTIVE,
-		.input_schema = close_input,
-		.output_schema = any_object,
-		.call = tool_close_session,
+		.shape = "SessionArguments",
+		.run = run_close_session,
 	},
 	{
 		.name = "write_file",
@@ -113,9 +82,8 @@ const struct mcp_tool mcp_product_tools[] = {
 		.description = "Write a file into the work directory of a session (32 MiB at "
 			       "most), or replace it: content for text, base64 for other bytes.",
 		.hints = MCP_DESTRUCTIVE | MCP_IDEMPOTENT,
-		.input_schema = write_input,
-		.output_schema = any_object,
-		.call = tool_write_file,
+		.shape = "WriteArguments",
+		.run = run_write_file,
 	},
 	{
 		.name = "read_file",
@@ -124,9 +92,8 @@ const struct mcp_tool mcp_product_tools[] = {
 			       "lines, or those that match grep; about 7 KiB a call, next_line "
 			       "begins the next page. Images come back as images.",
 		.hints = MCP_READ_ONLY,
-		.input_schema = read_input,
-		.output_schema = any_object,
-		.call = tool_read_file,
+		.shape = "ReadArguments",
+		.run = run_read_file,
 	},
 	{
 		.name = "list_files",
@@ -134,9 +101,8 @@ const struct mcp_tool mcp_product_tools[] = {
 		.description = "List the files of a session's work directory, or those that an "
 			       "execution wrote, with sizes.",
 		.hints = MCP_READ_ONLY,
-		.input_schema = list_input,
-		.output_schema = any_object,
-		.call = tool_list_files,
+		.shape = "ListArguments",
+		.run = run_list_files,
 	},
 	{
 		.name = "get_execution",
@@ -144,9 +110,8 @@ const struct mcp_tool mcp_product_tools[] = {
 		.description = "What became of an execution, also of one that still runs: summary, "
 			       "suggestion, error, head and tail of the output, files.",
 		.hints = MCP_READ_ONLY,
-		.input_schema = get_input,
-		.output_schema = any_object,
-		.call = tool_get_execution,
+		.shape = "GetArguments",
+		.run = run_get_execution,
 	},
 	{
 		.name = "read_output",
@@ -155,9 +120,8 @@ const struct mcp_tool mcp_product_tools[] = {
 			       "-50: the last 50), or only those that match grep, with their "
 			       "numbers; about 7 KiB a call.",
 		.hints = MCP_READ_ONLY,
-		.input_schema = output_input,
-		.output_schema = any_object,
-		.call = tool_read_output,
+		.shape = "OutputArguments",
+		.run = run_read_output,
 	},
 	{
 		.name = "search_history",
@@ -165,9 +129,8 @@ const struct mcp_tool mcp_product_tools[] = {
 		.description = "Find past executions by words in code or output, status, language, "
 			       "label or time; newest first. Gives their execution_id.",
 		.hints = MCP_READ_ONLY,
-		.input_schema = search_input,
-		.output_schema = any_object,
-		.call = tool_search_history,
+		.shape = "SearchArguments",
+		.run = run_search_history,
 	},
 	{
 		.name = "list_languages",
@@ -175,9 +138,8 @@ const struct mcp_tool mcp_product_tools[] = {
 		.description = "The languages of this host: versions, libraries of Python, which "
 			       "ones have sessions.",
 		.hints = MCP_READ_ONLY,
-		.input_schema = languages_input,
-		.output_schema = any_object,
-		.call = tool_list_languages,
+		.shape = "NoArguments",
+		.run = run_list_languages,
 	},
 	{
 		.name = "explain_policy",
@@ -186,9 +148,14 @@ const struct mcp_tool mcp_product_tools[] = {
 			       "policy would be allowed, and by which rule. Runs nothing. Use it "
 			       "before you ask for more memory, time or network.",
 		.hints = MCP_READ_ONLY,
-		.input_schema = explain_input,
-		.output_schema = any_object,
-		.call = tool_explain_policy,
+		.shape = "ExplainArguments",
+		.run = run_explain_policy,
 	},
 	{ 0 },
+};
+
+const struct mcp_tables mcp_product_tables = {
+	.tools = mcp_product_tools,
+	.resources = mcp_product_resources,
+	.prompts = mcp_product_prompts,
 };

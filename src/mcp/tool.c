@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "mcp/mcp-private.h"
+#include "mcp/tool-shapes.h"
 
 const struct mcp_tool *mcp_tool_find(const struct mcp *m, const char *name)
 {
@@ -19,37 +20,35 @@ const struct mcp_tool *mcp_tool_find(const struct mcp *m, const char *name)
 static json_t *tool_to_json(const struct mcp *m, const struct mcp_tool *tool)
 {
 	const bool reads = tool->hints & MCP_READ_ONLY;
-	json_t *row = json_pack("{s:s, s:s, s:s, s:o, s:{s:b, s:b, s:b, s:b}}", "name", tool->name,
-				"title", tool->title, "description", tool->description,
-				"inputSchema", tool->input_schema(&m->options), "annotations",
-				"readOnlyHint", reads, "destructiveHint",
-				!!(tool->hints & MCP_DESTRUCTIVE), "idempotentHint",
-				reads || (tool->hints & MCP_IDEMPOTENT), "openWorldHint",
-				!!(tool->hints & MCP_OPEN_WORLD));
+	/* Models read the answers themselves; schemas of all answers would cost each conversation more than the tools. */
+	json_t *output = tool->output_schema ? tool->output_schema(&m->options)
+			 : tool->run	     ? json_pack("{s:s}", "type", "object")
+					     : NULL;
 
-	if (row && tool->output_schema)
-		(void)json_object_set_new(row, "outputSchema", tool->output_schema(&m->options));
-	return row;
-}
-
-static bool repeats_arguments(const json_t *schema)
-{
-	const char *key;
-	json_t *property;
-
-	json_object_foreach(json_object_get(schema, "properties"), key,
-			    property) if (json_object_get(property, "x-mcp-header")) return true;
-	return false;
+	return json_pack("{s:s, s:s, s:s, s:o, s:{s:b, s:b, s:b, s:b}, s:o*}", "name", tool->name,
+			 "title", tool->title, "description", tool->description, "inputSchema",
+			 tool->input_schema ? tool->input_schema(&m->options)
+					    : tool_schema(tool->shape),
+			 "annotations", "readOnlyHint", reads, "destructiveHint",
+			 !!(tool->hints & MCP_DESTRUCTIVE), "idempotentHint",
+			 reads || (tool->hints & MCP_IDEMPOTENT), "openWorldHint",
+			 !!(tool->hints & MCP_OPEN_WORLD), "outputSchema", output);
 }
 
 static int list_tool(struct mcp *m, const struct mcp_tool *tool)
 {
-	json_t *row = tool_to_json(m, tool), *schema = json_object_get(row, "inputSchema");
+	json_t *row = tool_to_json(m, tool), *schema = json_object_get(row, "inputSchema"),
+	       *property;
+	const char *key;
 
 	if (!row)
 		return -ENOMEM;
-	if (repeats_arguments(schema))
-		(void)json_object_set(m->lists.schemas, tool->name, schema);
+	json_object_foreach(json_object_get(schema, "properties"), key, property)
+	{
+		/* A header line repeats this argument. */
+		if (json_object_get(property, "x-mcp-header"))
+			(void)json_object_set(m->lists.schemas, tool->name, schema);
+	}
 	return json_array_append_new(m->lists.tools, row) < 0 ? -ENOMEM : 0;
 }
 
@@ -100,24 +99,38 @@ int mcp_answer_tools_list(struct mcp_call *call, const json_t *params)
 	return mcp_answer_whole_list(call, "tools", call->mcp->lists.tools, params);
 }
 
-static bool arguments_agree(struct mcp_call *call)
+/* Takes what the row says of its arguments, and begins its work. */
+static int tool_begin(struct mcp_call *call)
 {
-	const json_t *schema = json_object_get(call->mcp->lists.schemas, call->tool->name);
-	struct mcp_refusal r;
+	const struct mcp_tool *tool = call->tool;
+	struct error err = { 0 };
+	json_auto_t *given = json_object();
+	json_t *value;
+	const char *key;
 
-	if (!schema || call->era != MCP_MODERN || !call->headers)
-		return true;
-	r = mcp_judge_params(schema, call->arguments, call->headers);
-	if (r.outcome == MCP_ANSWERED)
-		return true;
-	mcp_call_reject(call, r.outcome, r.code, r.text, r.data);
-	return false;
+	if (!tool->run)
+		return tool->call(call, call->arguments);
+	if (!tool->shape)
+		return work_begin(call, call->arguments, tool->run);
+	/* Members that are null count as absent. */
+	json_object_foreach((json_t *)(uintptr_t)call->arguments, key, value)
+	{
+		if (!json_is_null(value) && json_object_set(given, key, value) < 0)
+			return -ENOMEM;
+	}
+	if (schema_check(&tool_book, schema_find(&tool_book, span_of(tool->shape)), given, &err) ==
+	    0)
+		return work_begin(call, given, tool->run);
+	mcp_call_refuse(call, &err);
+	return 0;
 }
 
 int mcp_answer_tools_call(struct mcp_call *call, const json_t *params)
 {
 	const char *name = mcp_plain_text(json_object_get(params, "name"));
 	json_t *arguments = json_object_get(params, "arguments");
+	const json_t *schema;
+	struct mcp_refusal r = { .outcome = MCP_ANSWERED };
 	char text[256];
 
 	call->tool = name ? mcp_tool_find(call->mcp, name) : NULL;
@@ -135,5 +148,11 @@ int mcp_answer_tools_call(struct mcp_call *call, const json_t *params)
 		return 0;
 	}
 	call->arguments = arguments;
-	return arguments_agree(call) ? call->tool->call(call, arguments) : 0;
+	schema = json_object_get(call->mcp->lists.schemas, call->tool->name);
+	if (schema && call->era == MCP_MODERN && call->headers)
+		r = mcp_judge_params(schema, arguments, call->headers);
+	if (r.outcome == MCP_ANSWERED)
+		return tool_begin(call);
+	mcp_call_reject(call, r.outcome, r.code, r.text, r.data);
+	return 0;
 }

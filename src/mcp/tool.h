@@ -2,7 +2,7 @@
 /* A tool is a row of a table. */
 #pragma once
 
-#include "mcp/call.h"
+#include "mcp/work.h"
 
 enum mcp_hint {
 	MCP_READ_ONLY = 1 << 0,
@@ -14,7 +14,14 @@ enum mcp_hint {
 struct mcp_tool {
 	const char *name, *title, *description;
 	unsigned hints;
-	/* A new reference, made once at the start. The output's may be NULL: no structuredContent is promised. */
+	/*
+	 * The shape of the arguments (tool-shapes.c): inputSchema is made from it, and arguments of another shape are refused. NULL:
+	 * `input_schema` says what there is to say, and nothing is checked.
+	 */
+	const char *shape;
+	/* The work of one call, on a fiber of its own; it answers with work_answer() or work_refuse(). NULL: `call` instead. */
+	mcp_run *run;
+	/* New references, made once at the start. No output_schema: any object of a tool with `run`; otherwise none is promised. */
 	json_t *(*input_schema)(const struct mcp_options *app);
 	json_t *(*output_schema)(const struct mcp_options *app);
 	/*
@@ -23,10 +30,10 @@ struct mcp_tool {
 	 */
 	int (*call)(struct mcp_call *call, const json_t *arguments);
 	/*
-	 * For a tool that may run for long: answers, as `call` would have done, from the execution `id`, which has ended. The call is
-	 * then a task's: its id is the execution's (mcp_call_works_on()). NULL: the tool is never a task.
+	 * For a tool that may run for long: answers, as the call would have done, from an execution that has ended: the argument
+	 * execution_id. The call is then a task's: its id is the execution's (mcp_call_works_on()). NULL: the tool is never a task.
 	 */
-	int (*recall)(struct mcp_call *call, const char *id);
+	mcp_run *recall;
 	bool is_long; /* it becomes a task at once, and not only when it takes long */
 };
 

@@ -16,6 +16,9 @@ struct execution;
 struct fiber;
 struct session;
 
+struct mcp_work;
+typedef void mcp_run(struct mcp_work *w);
+
 struct mcp_work {
 	struct mcp_call *call; /* NULL: answered, or let go */
 	const struct mcp_options *app;
@@ -25,12 +28,11 @@ struct mcp_work {
 	struct fiber *fiber;
 	bool cancelled;
 	bool ended, released; /* the fiber has returned; the call's end is known */
-	void (*run)(struct mcp_work *w);
+	mcp_run *run;
 };
 
 /* Takes a reference on arguments. 0, or a negative errno: run was not called. */
-int work_begin(struct mcp_call *call, json_t *arguments,
-	       void (*run)(struct mcp_work *w)) _must_check_;
+int work_begin(struct mcp_call *call, const json_t *arguments, mcp_run *run) _must_check_;
 /* The text of an argument; NULL: it is absent or null. */
 const char *work_text(const struct mcp_work *w, const char *key);
 int64_t work_number(const struct mcp_work *w, const char *key, int64_t otherwise);

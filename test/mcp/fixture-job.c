@@ -75,22 +75,17 @@ static int run_python(struct mcp_call *call, json_t *code)
 	return 0;
 }
 
-static int recall_job(struct mcp_call *call, const char *id)
+static void recall_job(struct mcp_work *w)
 {
+	const char *id = work_text(w, "execution_id");
 	struct error err = { 0 };
-	char *text = NULL;
-	json_t *result;
+	json_t *result = NULL;
 
-	if (engine_get_text(mcp_call_app(call)->engine, mcp_call_viewer(call), id, &text, &err) <
-	    0) {
-		mcp_call_error(call, &err);
-		return 0;
-	}
-	result = json_loads(text, JSON_ALLOW_NUL, NULL);
-	free(text);
-	answer_result(call, result);
+	if (engine_get(w->app->engine, w->viewer, id, &result, &err) < 0)
+		work_fail(w, &err);
+	else
+		answer_result(TAKE_PTR(w->call), result);
 	json_decref(result);
-	return 0;
 }
 
 static int call_slow(struct mcp_call *call, const json_t *arguments)
@@ -130,9 +125,24 @@ static json_t *greet_input(const struct mcp_options *app _unused_)
 }
 
 const struct mcp_tool fixture_job_tools[] = {
-	{ "greet", "Greet", "Says hello", 0, greet_input, NULL, call_greet, NULL, false },
-	{ "slow_compute", "Slow", "Sleeps", 0, slow_input, NULL, call_slow, recall_job, true },
-	{ "failing_job", "Failing", "Fails", 0, fixture_no_input, NULL, call_failing, recall_job,
-	  true },
+	{ .name = "greet",
+	  .title = "Greet",
+	  .description = "Says hello",
+	  .input_schema = greet_input,
+	  .call = call_greet },
+	{ .name = "slow_compute",
+	  .title = "Slow",
+	  .description = "Sleeps",
+	  .input_schema = slow_input,
+	  .call = call_slow,
+	  .recall = recall_job,
+	  .is_long = true },
+	{ .name = "failing_job",
+	  .title = "Failing",
+	  .description = "Fails",
+	  .input_schema = fixture_no_input,
+	  .call = call_failing,
+	  .recall = recall_job,
+	  .is_long = true },
 	{ 0 },
 };
