@@ -99,10 +99,14 @@ static void test_schemas_of_tools(void **state)
 
 	(void)state;
 	for (const struct mcp_tool *t = mcp_product_tools; t->name; t++, n++) {
-		json_t *in = t->input_schema(&app), *out = t->output_schema(&app);
+		json_t *in = t->input_schema ? t->input_schema(&app) : tool_schema(t->shape);
+		json_t *out = t->output_schema ? t->output_schema(&app) : NULL;
 
+		assert_non_null(t->run);
 		assert_string_equal(json_string_value(json_object_get(in, "type")), "object");
-		assert_string_equal(json_string_value(json_object_get(out, "type")), "object");
+		if (out)
+			assert_string_equal(json_string_value(json_object_get(out, "type")),
+					    "object");
 		json_decref(in);
 		json_decref(out);
 	}

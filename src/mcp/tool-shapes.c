@@ -9,70 +9,6 @@
 
 /* --- arguments --- */
 
-/* Codomyrmex: no bounds here, because what is out of range is clamped or answered (mcp/execute/execute-004.h). */
-static const struct schema_field execute_arguments[] = {
-	{ "language", "string", NULL }, /* its help names the languages of this host */
-	{ "code", "string", "the whole program" },
-	{ "stdin", "string", NULL },
-	{ "timeout", "integer", "seconds; default 30, clamped to 1 to 300" },
-	{ "session_id", "string",
-	  "any name (letters, digits, _ and -): calls with the same name share variables and "
-	  "files; for python, javascript, ruby and bash" },
-	{ "files", "object",
-	  "{\"data/in.csv\": \"a,b\\n1,2\", \"logo.png\": {\"base64\": \"…\"}}" },
-	{ "args", "[string]", NULL },
-	{ "env", "{string}", NULL },
-	{ 0 },
-};
-
-static const struct schema_field no_arguments[] = { { 0 } };
-
-static const struct schema_field create_arguments[] = {
-	{ "language", "string", "python (default), javascript, ruby or bash" },
-	{ "name", "string", NULL },
-	{ "files", "object", "path: text, or path: {\"base64\": \"…\"}" },
-	{ "env", "{string}", NULL },
-	{ "limits", "Limits", "such as {\"memory\": \"2g\"}; timeout is that of each run" },
-	{ "idle_timeout", "number 1..86400", "seconds; default 600" },
-	{ "policy", "string", NULL },
-	{ "preload", "[string]", "Python modules, such as numpy" },
-	{ 0 },
-};
-
-static const struct schema_field run_arguments[] = {
-	{ "session_id", "string", NULL },
-	{ "code", "string", "code to run; the value of a last expression comes back" },
-	{ "timeout", "number 1..86400", "seconds" },
-	{ "limits", "RunLimits", NULL },
-	{ "globals", "object", "variables to set before, as JSON" },
-	{ 0 },
-};
-
-static const struct schema_field run_limits[] = {
-	{ "cpu_time", "any", NULL },
-	{ "output_total", "any", "bytes kept of each stream, such as \"64m\"" },
-	{ 0 },
-};
-
-static const struct schema_field fork_arguments[] = {
-	{ "session_id", "string", NULL },
-	{ "count", "integer 1..32", "default 1" },
-	{ 0 },
-};
-
-static const struct schema_field session_arguments[] = {
-	{ "session_id", "string", NULL },
-	{ 0 },
-};
-
-static const struct schema_field write_arguments[] = {
-	{ "session_id", "string", NULL },
-	{ "path", "string", "such as src/app.py; folders are made" },
-	{ "content", "string", "text" },
-	{ "base64", "string", NULL },
-	{ 0 },
-};
-
 #define PAGE_FIELDS                                                                                \
 	{ "start_line", "integer", "negative: from the end" },                                     \
 		{ "max_lines", "integer 1..2000", "default 200" },                                 \
@@ -82,259 +18,198 @@ static const struct schema_field write_arguments[] = {
 		"context", "integer 0..10", "lines around each match"                              \
 	}
 
-static const struct schema_field read_arguments[] = {
-	{ "session_id", "string", "this or execution_id" },
-	{ "execution_id", "string", NULL },
-	{ "path", "string", NULL },
-	PAGE_FIELDS,
-	{ 0 },
-};
-
-static const struct schema_field list_arguments[] = {
-	{ "session_id", "string", "this or execution_id" },
-	{ "execution_id", "string", NULL },
-	{ "after", "string", "next of the page before" },
-	{ 0 },
-};
-
-static const struct schema_field get_arguments[] = {
-	{ "execution_id", "string", NULL },
-	{ 0 },
-};
-
-static const struct schema_field output_arguments[] = {
-	{ "execution_id", "string", "also of one that still runs" },
-	{ "stream", "stdout|stderr", "default stdout" },
-	PAGE_FIELDS,
-	{ "offset", "integer",
-	  "read bytes from here, for very long lines; negative: from the end" },
-	{ 0 },
-};
-
-static const struct schema_field search_arguments[] = {
-	{ "text", "string", "words in the code or the output" },
-	{ "status", "queued|running|" STATUS, NULL },
-	{ "language", "string", NULL },
-	{ "label", "string", "NAME=VALUE" },
-	{ "since", "string", "such as 2026-11-15T10:00:00Z" },
-	{ "until", "string", NULL },
-	{ "limit", "integer 1..20", "default 10" },
-	{ "cursor", "string", "next of the page before" },
-	{ 0 },
-};
-
-static const struct schema_field explain_arguments[] = {
-	{ "policy", "string", NULL },
-	{ "language", "string", "default python" },
-	{ "limits", "Limits", NULL },
-	{ "network", "string", "such as allow:example.com:443" },
-	{ "workspace", "string", NULL },
-	{ "preload", "[string]", NULL },
-	{ 0 },
-};
-
 /* --- answers --- */
 
-static const struct schema_field execute_answer[] = {
-	{ "stdout", "string", "at most 100,000 characters" },
-	{ "stderr", "string", "at most 100,000 characters" },
-	{ "exit_code", "integer", "-1: the code did not run to its end" },
-	{ "execution_time", "number", "seconds" },
-	{ "status", "success|timeout|execution_error|setup_error", NULL },
-	{ "error_message", "string?", NULL },
-	{ "execution_id", "string?", "for get_execution, read_output and read_file" },
-	{ "cause", "Cause?", "why it ended" },
-	{ 0 },
-};
-
-static const struct schema_field cause[] = {
-	{ "kind", "string", NULL },
-	{ "detail", "string?", "one sentence" },
-	{ "limit_key", "string?", "the limit that was hit" },
-	{ "limit", "number?", "its value" },
-	{ "peak", "number?", "what was measured" },
-	{ "retryable", "boolean", NULL },
-	{ "suggest", "number?", "a limit worth retrying with" },
-	{ 0 },
-};
-
-static const struct schema_field language[] = {
-	{ "name", "string", NULL },
-	{ "title", "string", NULL },
-	{ "aliases", "[string]", "other names; execute_code takes the name only" },
-	{ "available", "boolean", NULL },
-	{ "version", "string?", NULL },
-	{ "compiled", "boolean", NULL },
-	{ "sessions", "boolean", "create_session takes it" },
-	{ "libraries", "{string}", "libraries that are there, with their versions" },
-	{ "install", "string?", "what provides it, if it is not available" },
-	{ 0 },
-};
-
-static const struct schema_field languages[] = { { "languages", "[Language]", NULL }, { 0 } };
-
-static const struct schema_field session[] = {
-	{ "session_id", "string", "give it to run_in_session and the other tools of sessions" },
-	{ "name", "string?", NULL },
-	{ "language", "string", NULL },
-	{ "state", "starting|idle|busy", NULL },
-	{ "executions", "integer", "how many have ended" },
-	{ "expires_at", "string", "when it ends if it is not used" },
-	{ "idle_timeout", "number", "seconds" },
-	{ "forkable", "boolean", "fork_session can copy it" },
-	{ "parent", "string?", "the session it was forked from" },
-	{ 0 },
-};
-
-static const struct schema_field sessions[] = { { "sessions", "[SessionInfo]", NULL }, { 0 } };
-
-static const struct schema_field closed[] = {
-	{ "session_id", "string", NULL },
-	{ "closed", "boolean", NULL },
-	{ 0 },
-};
-
-static const struct schema_field printed[] = {
-	{ "text", "string", "all, or head and tail; where something is left out, how to read it" },
-	{ "bytes", "integer?", "bytes that the program wrote" },
-	{ "truncated", "boolean", NULL },
-	{ 0 },
-};
-
-static const struct schema_field failure[] = {
-	{ "type", "string?", NULL },
-	{ "message", "string?", NULL },
-	{ "file", "string?", NULL },
-	{ "line", "integer?", NULL },
-	{ "excerpt", "string?", "the lines around it" },
-	{ 0 },
-};
-
-static const struct schema_field file[] = {
-	{ "path", "string", NULL },
-	{ "size", "integer", "bytes" },
-	{ 0 },
-};
-
-static const struct schema_field run_result[] = {
-	{ "execution_id", "string", "for get_execution, read_output and read_file" },
-	{ "status", "queued|running|" STATUS, NULL },
-	{ "summary", "string", "how it ended, in one sentence" },
-	{ "suggestion", "string?", "what to do about it" },
-	{ "exit_code", "integer?", NULL },
-	{ "error", "Failure?", NULL },
-	{ "value", "string?", "of the last expression" },
-	{ "stdout", "Printed", NULL },
-	{ "stderr", "Printed", NULL },
-	{ "files", "[FileInfo]", "files that the program wrote" },
-	{ "files_total", "integer", "how many there are, also those that are not listed" },
-	{ "displayed", "[string]", "tables and other rich output, as text" },
-	{ "denials", "[string]", "what the sandbox refused" },
-	{ "images", "integer", "charts that follow as images" },
-	{ "session_id", "string?", NULL },
-	{ "session_state", "string?", "kept, or lost: the session's variables are gone" },
-	{ "duration", "number?", "seconds" },
-	{ "memory_peak", "integer?", "bytes" },
-	{ 0 },
-};
-
-static const struct schema_field text_page[] = {
-	{ "text", "string",
-	  "lines with their numbers; with grep, \"-\" marks lines around a match" },
-	{ "first_line", "integer?", "the first line shown" },
-	{ "last_line", "integer?", "the last line shown" },
-	{ "total_lines", "integer?", "of the whole text; null: not all of it was read" },
-	{ "matches", "integer?", "lines that grep matches, also those that are not shown" },
-	{ "next_line", "integer?",
-	  "give it as start_line for the next page; null: this is the last" },
-	{ "next_offset", "integer?", "the same for offset" },
-	{ "size", "integer", "bytes of the whole text" },
-	{ "complete", "boolean", "false: the program still runs, or some bytes could not be kept" },
-	{ "binary", "boolean", "some bytes are no text; they are shown as U+FFFD" },
-	{ "note", "string?", NULL },
-	{ 0 },
-};
-
-static const struct schema_field written[] = {
-	{ "path", "string", NULL },
-	{ "size", "integer", "bytes" },
-	{ 0 },
-};
-
-static const struct schema_field files[] = {
-	{ "files", "[FileInfo]", "sorted by path" },
-	{ "total", "integer", NULL },
-	{ "next", "string?", "give it as after for the next page" },
-	{ 0 },
-};
-
-static const struct schema_field found[] = {
-	{ "execution_id", "string", NULL },
-	{ "status", "string", NULL },
-	{ "language", "string?", NULL },
-	{ "exit_code", "integer?", NULL },
-	{ "created_at", "string", NULL },
-	{ "duration", "number?", "seconds" },
-	{ "labels", "{string}", NULL },
-	{ "code", "string?", "its beginning" },
-	{ 0 },
-};
-
-static const struct schema_field history[] = {
-	{ "executions", "[Found]", "newest first" },
-	{ "next", "string?", "give it as cursor for the next page" },
-	{ 0 },
-};
-
-static const struct schema_field rule[] = {
-	{ "field", "string", NULL },
-	{ "value", "any", NULL },
-	{ "rule", "string", "what decided it" },
-	{ 0 },
-};
-
-static const struct schema_field decision[] = {
-	{ "allowed", "boolean", NULL },
-	{ "refusal", "string?", "why not, and what to do" },
-	{ "field", "string?", "the argument that is refused" },
-	{ "rules", "[Rule]", "each field of the decision" },
-	{ "policies", "[string]", "the policies there are" },
-	{ 0 },
-};
-
 static const struct schema shapes[] = {
-	{ "ExecuteArguments", NULL, execute_arguments, "language code" },
-	{ "NoArguments", NULL, no_arguments, NULL },
-	{ "CreateArguments", NULL, create_arguments, NULL },
-	{ "RunArguments", NULL, run_arguments, "session_id code" },
-	{ "RunLimits", NULL, run_limits, NULL },
-	{ "ForkArguments", NULL, fork_arguments, "session_id" },
-	{ "SessionArguments", NULL, session_arguments, "session_id" },
-	{ "WriteArguments", NULL, write_arguments, "session_id path" },
-	{ "ReadArguments", NULL, read_arguments, "path" },
-	{ "ListArguments", NULL, list_arguments, NULL },
-	{ "GetArguments", NULL, get_arguments, "execution_id" },
-	{ "OutputArguments", NULL, output_arguments, "execution_id" },
-	{ "SearchArguments", NULL, search_arguments, NULL },
-	{ "ExplainArguments", NULL, explain_arguments, NULL },
-	{ "ExecuteAnswer", NULL, execute_answer, "*" },
-	{ "Cause", NULL, cause, "*" },
-	{ "Language", NULL, language, "*" },
-	{ "Languages", NULL, languages, "*" },
-	{ "SessionInfo", NULL, session, "*" },
-	{ "SessionInfos", NULL, sessions, "*" },
-	{ "Closed", NULL, closed, "*" },
-	{ "Printed", NULL, printed, "*" },
-	{ "Failure", NULL, failure, "*" },
-	{ "FileInfo", NULL, file, "*" },
-	{ "RunResult", NULL, run_result, "*" },
-	{ "TextPage", NULL, text_page, "*" },
-	{ "Written", NULL, written, "*" },
-	{ "FileInfos", NULL, files, "*" },
-	{ "Found", NULL, found, "*" },
-	{ "Executions", NULL, history, "*" },
-	{ "Rule", NULL, rule, "*" },
-	{ "PolicyDecision", NULL, decision, "*" },
+	/* Codomyrmex: no bounds here, because what is out of range is clamped or answered (mcp/execute/execute-004.h). */
+	{ "ExecuteArguments", NULL,
+	  FIELDS({ "language", "string", NULL }, /* its help names the languages of this host */
+		 { "code", "string", "the whole program" }, { "stdin", "string", NULL },
+		 { "timeout", "integer", "seconds; default 30, clamped to 1 to 300" },
+		 { "session_id", "string",
+		   "any name (letters, digits, _ and -): calls with the same name share variables "
+		   "and "
+		   "files; for python, javascript, ruby and bash" },
+		 { "files", "object",
+		   "{\"data/in.csv\": \"a,b\\n1,2\", \"logo.png\": {\"base64\": \"…\"}}" },
+		 { "args", "[string]", NULL }, { "env", "{string}", NULL }),
+	  "language code" },
+	{ "NoArguments", NULL, NO_FIELDS, NULL },
+	{ "CreateArguments", NULL,
+	  FIELDS({ "language", "string", "python (default), javascript, ruby or bash" },
+		 { "name", "string", NULL },
+		 { "files", "object", "path: text, or path: {\"base64\": \"…\"}" },
+		 { "env", "{string}", NULL },
+		 { "limits", "Limits",
+		   "such as {\"memory\": \"2g\"}; timeout is that of each run" },
+		 { "idle_timeout", "number 1..86400", "seconds; default 600" },
+		 { "policy", "string", NULL },
+		 { "preload", "[string]", "Python modules, such as numpy" }),
+	  NULL },
+	{ "RunArguments", NULL,
+	  FIELDS({ "session_id", "string", NULL },
+		 { "code", "string", "code to run; the value of a last expression comes back" },
+		 { "timeout", "number 1..86400", "seconds" }, { "limits", "RunLimits", NULL },
+		 { "globals", "object", "variables to set before, as JSON" }),
+	  "session_id code" },
+	{ "RunLimits", NULL,
+	  FIELDS({ "cpu_time", "any", NULL },
+		 { "output_total", "any", "bytes kept of each stream, such as \"64m\"" }),
+	  NULL },
+	{ "ForkArguments", NULL,
+	  FIELDS({ "session_id", "string", NULL }, { "count", "integer 1..32", "default 1" }),
+	  "session_id" },
+	{ "SessionArguments", NULL, FIELDS({ "session_id", "string", NULL }), "session_id" },
+	{ "WriteArguments", NULL,
+	  FIELDS({ "session_id", "string", NULL },
+		 { "path", "string", "such as src/app.py; folders are made" },
+		 { "content", "string", "text" }, { "base64", "string", NULL }),
+	  "session_id path" },
+	{ "ReadArguments", NULL,
+	  FIELDS({ "session_id", "string", "this or execution_id" },
+		 { "execution_id", "string", NULL }, { "path", "string", NULL }, PAGE_FIELDS),
+	  "path" },
+	{ "ListArguments", NULL,
+	  FIELDS({ "session_id", "string", "this or execution_id" },
+		 { "execution_id", "string", NULL },
+		 { "after", "string", "next of the page before" }),
+	  NULL },
+	{ "GetArguments", NULL, FIELDS({ "execution_id", "string", NULL }), "execution_id" },
+	{ "OutputArguments", NULL,
+	  FIELDS({ "execution_id", "string", "also of one that still runs" },
+		 { "stream", "stdout|stderr", "default stdout" }, PAGE_FIELDS,
+		 { "offset", "integer",
+		   "read bytes from here, for very long lines; negative: from the end" }),
+	  "execution_id" },
+	{ "SearchArguments", NULL,
+	  FIELDS({ "text", "string", "words in the code or the output" },
+		 { "status", "queued|running|" STATUS, NULL }, { "language", "string", NULL },
+		 { "label", "string", "NAME=VALUE" },
+		 { "since", "string", "such as 2026-11-15T10:00:00Z" }, { "until", "string", NULL },
+		 { "limit", "integer 1..20", "default 10" },
+		 { "cursor", "string", "next of the page before" }),
+	  NULL },
+	{ "ExplainArguments", NULL,
+	  FIELDS({ "policy", "string", NULL }, { "language", "string", "default python" },
+		 { "limits", "Limits", NULL },
+		 { "network", "string", "such as allow:example.com:443" },
+		 { "workspace", "string", NULL }, { "preload", "[string]", NULL }),
+	  NULL },
+	{ "ExecuteAnswer", NULL,
+	  FIELDS({ "stdout", "string", "at most 100,000 characters" },
+		 { "stderr", "string", "at most 100,000 characters" },
+		 { "exit_code", "integer", "-1: the code did not run to its end" },
+		 { "execution_time", "number", "seconds" },
+		 { "status", "success|timeout|execution_error|setup_error", NULL },
+		 { "error_message", "string?", NULL },
+		 { "execution_id", "string?", "for get_execution, read_output and read_file" },
+		 { "cause", "Cause?", "why it ended" }),
+	  "*" },
+	{ "Cause", NULL,
+	  FIELDS({ "kind", "string", NULL }, { "detail", "string?", "one sentence" },
+		 { "limit_key", "string?", "the limit that was hit" },
+		 { "limit", "number?", "its value" }, { "peak", "number?", "what was measured" },
+		 { "retryable", "boolean", NULL },
+		 { "suggest", "number?", "a limit worth retrying with" }),
+	  "*" },
+	{ "Language", NULL,
+	  FIELDS({ "name", "string", NULL }, { "title", "string", NULL },
+		 { "aliases", "[string]", "other names; execute_code takes the name only" },
+		 { "available", "boolean", NULL }, { "version", "string?", NULL },
+		 { "compiled", "boolean", NULL },
+		 { "sessions", "boolean", "create_session takes it" },
+		 { "libraries", "{string}", "libraries that are there, with their versions" },
+		 { "install", "string?", "what provides it, if it is not available" }),
+	  "*" },
+	{ "Languages", NULL, FIELDS({ "languages", "[Language]", NULL }), "*" },
+	{ "SessionInfo", NULL,
+	  FIELDS({ "session_id", "string",
+		   "give it to run_in_session and the other tools of sessions" },
+		 { "name", "string?", NULL }, { "language", "string", NULL },
+		 { "state", "starting|idle|busy", NULL },
+		 { "executions", "integer", "how many have ended" },
+		 { "expires_at", "string", "when it ends if it is not used" },
+		 { "idle_timeout", "number", "seconds" },
+		 { "forkable", "boolean", "fork_session can copy it" },
+		 { "parent", "string?", "the session it was forked from" }),
+	  "*" },
+	{ "SessionInfos", NULL, FIELDS({ "sessions", "[SessionInfo]", NULL }), "*" },
+	{ "Closed", NULL, FIELDS({ "session_id", "string", NULL }, { "closed", "boolean", NULL }),
+	  "*" },
+	{ "Printed", NULL,
+	  FIELDS({ "text", "string",
+		   "all, or head and tail; where something is left out, how to read it" },
+		 { "bytes", "integer?", "bytes that the program wrote" },
+		 { "truncated", "boolean", NULL }),
+	  "*" },
+	{ "Failure", NULL,
+	  FIELDS({ "type", "string?", NULL }, { "message", "string?", NULL },
+		 { "file", "string?", NULL }, { "line", "integer?", NULL },
+		 { "excerpt", "string?", "the lines around it" }),
+	  "*" },
+	{ "FileInfo", NULL, FIELDS({ "path", "string", NULL }, { "size", "integer", "bytes" }),
+	  "*" },
+	{ "RunResult", NULL,
+	  FIELDS({ "execution_id", "string", "for get_execution, read_output and read_file" },
+		 { "status", "queued|running|" STATUS, NULL },
+		 { "summary", "string", "how it ended, in one sentence" },
+		 { "suggestion", "string?", "what to do about it" },
+		 { "exit_code", "integer?", NULL }, { "error", "Failure?", NULL },
+		 { "value", "string?", "of the last expression" }, { "stdout", "Printed", NULL },
+		 { "stderr", "Printed", NULL },
+		 { "files", "[FileInfo]", "files that the program wrote" },
+		 { "files_total", "integer", "how many there are, also those that are not listed" },
+		 { "displayed", "[string]", "tables and other rich output, as text" },
+		 { "denials", "[string]", "what the sandbox refused" },
+		 { "images", "integer", "charts that follow as images" },
+		 { "session_id", "string?", NULL },
+		 { "session_state", "string?", "kept, or lost: the session's variables are gone" },
+		 { "duration", "number?", "seconds" }, { "memory_peak", "integer?", "bytes" }),
+	  "*" },
+	{ "TextPage", NULL,
+	  FIELDS({ "text", "string",
+		   "lines with their numbers; with grep, \"-\" marks lines around a match" },
+		 { "first_line", "integer?", "the first line shown" },
+		 { "last_line", "integer?", "the last line shown" },
+		 { "total_lines", "integer?", "of the whole text; null: not all of it was read" },
+		 { "matches", "integer?",
+		   "lines that grep matches, also those that are not shown" },
+		 { "next_line", "integer?",
+		   "give it as start_line for the next page; null: this is the last" },
+		 { "next_offset", "integer?", "the same for offset" },
+		 { "size", "integer", "bytes of the whole text" },
+		 { "complete", "boolean",
+		   "false: the program still runs, or some bytes could not be kept" },
+		 { "binary", "boolean", "some bytes are no text; they are shown as U+FFFD" },
+		 { "note", "string?", NULL }),
+	  "*" },
+	{ "Written", NULL, FIELDS({ "path", "string", NULL }, { "size", "integer", "bytes" }),
+	  "*" },
+	{ "FileInfos", NULL,
+	  FIELDS({ "files", "[FileInfo]", "sorted by path" }, { "total", "integer", NULL },
+		 { "next", "string?", "give it as after for the next page" }),
+	  "*" },
+	{ "Found", NULL,
+	  FIELDS({ "execution_id", "string", NULL }, { "status", "string", NULL },
+		 { "language", "string?", NULL }, { "exit_code", "integer?", NULL },
+		 { "created_at", "string", NULL }, { "duration", "number?", "seconds" },
+		 { "labels", "{string}", NULL }, { "code", "string?", "its beginning" }),
+	  "*" },
+	{ "Executions", NULL,
+	  FIELDS({ "executions", "[Found]", "newest first" },
+		 { "next", "string?", "give it as cursor for the next page" }),
+	  "*" },
+	{ "Rule", NULL,
+	  FIELDS({ "field", "string", NULL }, { "value", "any", NULL },
+		 { "rule", "string", "what decided it" }),
+	  "*" },
+	{ "PolicyDecision", NULL,
+	  FIELDS({ "allowed", "boolean", NULL },
+		 { "refusal", "string?", "why not, and what to do" },
+		 { "field", "string?", "the argument that is refused" },
+		 { "rules", "[Rule]", "each field of the decision" },
+		 { "policies", "[string]", "the policies there are" }),
+	  "*" },
 	{ 0 },
 };
 

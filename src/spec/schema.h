@@ -61,6 +61,10 @@ struct schema {
 	const struct key_hint *hints; /* ends with an empty row; NULL: none */
 };
 
+/* The fields of a shape, in its row. */
+#define FIELDS(...) ((const struct schema_field[]){ __VA_ARGS__, { 0 } })
+#define NO_FIELDS   ((const struct schema_field[]){ { 0 } })
+
 /* One of several shapes. Only books with a place have unions. */
 struct schema_union {
 	const char *name, *help;
