@@ -2,6 +2,7 @@
 /* The tool execute_code of Codomyrmex (SPEC §9): mcp/execute/execute-004.h reads its arguments and writes its answers. */
 
 #include "engine/engine.h"
+#include "mcp/execute/execute-004.h"
 #include "mcp/images.h"
 #include "mcp/tool-shapes.h"
 #include "session/session.h"

@@ -2,6 +2,7 @@
 /* Tools about this host: its languages, and what its policies allow. */
 #include "mcp/execute/execute-004.h"
 #include "mcp/tool-shapes.h"
+#include "run/executor.h"
 
 #include <string.h>
 

@@ -5,6 +5,7 @@
 #include "mcp/brief.h"
 #include "mcp/images.h"
 #include "mcp/tool-shapes.h"
+#include "run/analyse/analyse.h"
 #include "session/session.h"
 
 #include <string.h>
