@@ -27,7 +27,7 @@ OWN = {
     "src/atoll/commands/cmd-session.c": "`session get`: the bytes of a file",
     "src/atoll/commands/cmd-mcp.c": "messages of a protocol",
     "src/atoll/commands/cmd-pool.c": "a byte that says that the pool is ready",
-    "src/atoll/commands/config-file.c": "a file of another program",
+    "src/atoll/commands/cmd-mcp-install.c": "install_write(): a file of another program",
     "src/atoll/commands/run-remote.c": "a text of its own, in a signal handler",
 }
 

@@ -31,19 +31,19 @@ enum config_change {
 	CONFIG_REPLACED,
 };
 
-/*
- * text.data[text.len] is NUL. Writes the whole new text to out. Returns an enum config_change, or negative:
- *  -EINVAL: the text is not in this format, or the place of the entry is taken by something else;
- *  -EEXIST: an entry of this name says something else, and `replace` is false.
- */
-int config_json_set(struct span text, const struct config_entry *entry, struct buf *out,
-		    struct error *err) _must_check_;
-int config_toml_set(struct span text, const struct config_entry *entry, struct buf *out,
-		    struct error *err) _must_check_;
-/* What an empty file becomes: the snippet that the documentation shows. */
-int config_json_print(const struct config_entry *entry, struct buf *out) _must_check_;
-int config_toml_print(const struct config_entry *entry, struct buf *out) _must_check_;
-/* Whether an entry that is there already has every member of ours. */
-bool config_entry_covers(const json_t *there, json_t *ours);
+struct config_format {
+	const char *name; /* "json" */
+	/*
+	 * text.data[text.len] is NUL. Writes the whole new text to out. Returns an enum config_change, or negative:
+	 *  -EINVAL: the text is not in this format, or the place of the entry is taken by something else;
+	 *  -EEXIST: an entry of this name says something else, and `replace` is false.
+	 */
+	int (*set)(struct span text, const struct config_entry *entry, struct buf *out,
+		   struct error *err);
+	/* What an empty file becomes: the snippet that the documentation shows. */
+	int (*print)(const struct config_entry *entry, struct buf *out);
+};
+extern const struct config_format config_json, config_toml;
+
 /* The one sentence for an entry that says something else; -EEXIST. */
 int config_entry_differs(const struct config_entry *entry, struct error *err);

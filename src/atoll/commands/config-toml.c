@@ -91,31 +91,69 @@ static size_t toml_key_read(const struct toml_scanner *s, size_t i, struct toml_
 
 	for (ret->n = 0;; i++) {
 		struct span part;
+		size_t end;
 
 		i += strspn(s->text + i, " \t");
 		if (s->text[i] == '"' || s->text[i] == '\'') {
-			size_t end = toml_string_end(s, i);
-
-			if (end == 0)
-				return 0;
+			end = toml_string_end(s, i);
 			part = (struct span){ s->text + i + 1, end - i - 2 };
-			i = end;
 		} else {
-			part = (struct span){ s->text + i, strspn(s->text + i, bare) };
-			i += part.len;
-			if (part.len == 0)
-				return 0;
+			end = i + strspn(s->text + i, bare);
+			part = (struct span){ s->text + i, end - i };
 		}
+		if (end <= i)
+			return 0;
 		if (ret->n < TOML_KEYS_MAX) {
 			size_t n = MIN(part.len, (size_t)TOML_KEY_MAX - 1);
 
 			memcpy(ret->part[ret->n], part.data, n);
 			ret->part[ret->n++][n] = '\0';
 		}
-		i += strspn(s->text + i, " \t");
+		i = end + strspn(s->text + end, " \t");
 		if (s->text[i] != '.')
 			return i;
 	}
+}
+
+/* The next statement: 1, 0 at the end, or -EINVAL. */
+static int toml_next(struct toml_scanner *s)
+{
+	const char *text = s->text;
+	size_t i;
+
+	/* Blanks and comments are passed over. */
+	for (;; s->at++) {
+		s->at += strspn(text + s->at, " \t\r");
+		if (text[s->at] == '#')
+			s->at = toml_line_end(s, s->at);
+		if (s->at >= s->len || text[s->at] != '\n')
+			break;
+	}
+	if (s->at >= s->len)
+		return 0;
+	s->begin = s->at;
+	s->is_header = text[s->at] == '[';
+	s->is_list = s->is_header && text[s->at + 1] == '[';
+	i = toml_key_read(s, s->at + s->is_header + s->is_list, &s->key);
+	if (i == 0)
+		return -EINVAL;
+	if (s->is_header) {
+		if (text[i] != ']' || (s->is_list && text[i + 1] != ']'))
+			return -EINVAL;
+		s->end = i + 1 + s->is_list;
+	} else {
+		if (text[i] != '=')
+			return -EINVAL;
+		i += 1 + strspn(text + i + 1, " \t");
+		s->end = toml_value_end(s, i);
+		if (s->end <= i)
+			return -EINVAL;
+		s->value = (struct span){ text + i, s->end - i };
+	}
+	s->at = s->end + strspn(text + s->end, " \t\r");
+	if (text[s->at] == '#')
+		s->at = toml_line_end(s, s->at);
+	return s->at < s->len && text[s->at] != '\n' ? -EINVAL : 1;
 }
 
 /* The number of the statement's line. */
@@ -128,79 +166,11 @@ static int toml_line(const struct toml_scanner *s)
 	return line;
 }
 
-static int toml_wrong(const struct toml_scanner *s, struct error *err)
-{
-	return error_set(err, ERROR_INPUT, EINVAL, "line %d is not valid TOML", toml_line(s));
-}
-
-/* Passes over blanks and comments. */
-static void toml_skip(struct toml_scanner *s)
-{
-	for (;;) {
-		s->at += strspn(s->text + s->at, " \t\r");
-		if (s->text[s->at] == '#')
-			s->at = toml_line_end(s, s->at);
-		if (s->at >= s->len || s->text[s->at] != '\n')
-			return;
-		s->at++;
-	}
-}
-
-static int toml_header(struct toml_scanner *s, struct error *err)
-{
-	size_t i = s->begin + 1;
-
-	s->is_list = s->text[i] == '[';
-	i = toml_key_read(s, i + s->is_list, &s->key);
-	if (i == 0 || strncmp(s->text + i, s->is_list ? "]]" : "]", s->is_list ? 2 : 1) != 0)
-		return toml_wrong(s, err);
-	s->end = i + (s->is_list ? 2 : 1);
-	return 1;
-}
-
-/* The next statement: 1, 0 at the end, or negative. */
-static int toml_next(struct toml_scanner *s, struct error *err)
-{
-	size_t i;
-
-	toml_skip(s);
-	if (s->at >= s->len)
-		return 0;
-	s->begin = s->at;
-	s->is_header = s->text[s->at] == '[';
-	if (s->is_header) {
-		if (toml_header(s, err) < 0)
-			return -EINVAL;
-	} else {
-		i = toml_key_read(s, s->at, &s->key);
-		if (i == 0 || s->text[i] != '=')
-			return toml_wrong(s, err);
-		i += 1 + strspn(s->text + i + 1, " \t");
-		s->end = toml_value_end(s, i);
-		if (s->end <= i)
-			return toml_wrong(s, err);
-		s->value = (struct span){ s->text + i, s->end - i };
-	}
-	s->at = s->end + strspn(s->text + s->end, " \t\r");
-	if (s->text[s->at] == '#')
-		s->at = toml_line_end(s, s->at);
-	return s->at < s->len && s->text[s->at] != '\n' ? toml_wrong(s, err) : 1;
-}
-
 /* Whether the key is table.name, or begins with it. */
 static bool toml_key_is(const struct toml_key *key, const struct config_entry *entry, size_t n)
 {
 	return key->n >= n && strcmp(key->part[0], entry->table) == 0 &&
 	       (n == 1 || strcmp(key->part[1], entry->name) == 0);
-}
-
-/* Whether a statement of ours says what we would write. */
-static bool toml_covers(const struct toml_scanner *s, const struct config_entry *entry)
-{
-	json_t *value = s->key.n == 1 ? json_object_get(entry->value, s->key.part[0]) : NULL;
-	_cleanup_free_ char *text = value ? json_dumps(value, JSON_ENCODE_ANY) : NULL;
-
-	return text && span_is(s->value, text);
 }
 
 /* A key outside of its own table that sets ours, or makes its table impossible. */
@@ -223,7 +193,7 @@ static int toml_find(struct span text, const struct config_entry *entry, struct 
 	bool ours = false;
 	int r;
 
-	while ((r = toml_next(&s, err)) > 0) {
+	while ((r = toml_next(&s)) > 0) {
 		if (toml_in_the_way(&s, &table, entry))
 			return error_set(err, ERROR_INPUT, EINVAL,
 					 "line %d sets '%s' in a form that Atoll does not edit; "
@@ -234,13 +204,19 @@ static int toml_find(struct span text, const struct config_entry *entry, struct 
 			ours = !s.is_list && s.key.n == 2 && toml_key_is(&s.key, entry, 2);
 			if (ours)
 				ret->begin = s.begin;
-		} else if (ours) {
-			ret->covered += toml_covers(&s, entry);
+		} else if (ours && s.key.n == 1) {
+			json_t *value = json_object_get(entry->value, s.key.part[0]);
+			_cleanup_free_ char *own = value ? json_dumps(value, JSON_ENCODE_ANY)
+							 : NULL;
+
+			ret->covered += own && span_is(s.value, own);
 		}
 		if (ours)
 			ret->end = s.end;
 	}
-	return r;
+	return r < 0 ? error_set(err, ERROR_INPUT, EINVAL, "line %d is not valid TOML",
+				 toml_line(&s))
+		     : 0;
 }
 
 static int toml_put(const struct config_entry *entry, const char *newline, struct buf *out)
@@ -260,37 +236,13 @@ static int toml_put(const struct config_entry *entry, const char *newline, struc
 	return r;
 }
 
-static int toml_append(struct span text, const struct config_entry *entry, const char *newline,
-		       struct buf *out)
-{
-	bool ended = text.len == 0 || text.data[text.len - 1] == '\n';
-	int r = buf_append(out, text.data, text.len);
-
-	if (r == 0 && !ended)
-		r = buf_puts(out, newline);
-	if (r == 0 && text.len > 0)
-		r = buf_puts(out, newline);
-	if (r == 0)
-		r = toml_put(entry, newline, out);
-	return r < 0 ? r : buf_puts(out, newline);
-}
-
-static int toml_replace(struct span text, const struct config_entry *entry,
-			const struct toml_found *found, const char *newline, struct buf *out)
-{
-	int r = buf_append(out, text.data, found->begin);
-
-	if (r == 0)
-		r = toml_put(entry, newline, out);
-	return r < 0 ? r : buf_append(out, text.data + found->end, text.len - found->end);
-}
-
-int config_toml_set(struct span text, const struct config_entry *entry, struct buf *out,
+static int toml_set(struct span text, const struct config_entry *entry, struct buf *out,
 		    struct error *err)
 {
 	const char *first = memchr(text.data, '\n', text.len);
 	const char *newline = first && first > text.data && first[-1] == '\r' ? "\r\n" : "\n";
 	struct toml_found found = { 0 };
+	bool ended = text.len == 0 || text.data[text.len - 1] == '\n';
 	int r;
 
 	if (text.len > CONFIG_TEXT_MAX || memchr(text.data, '\0', text.len))
@@ -302,16 +254,25 @@ int config_toml_set(struct span text, const struct config_entry *entry, struct b
 		return CONFIG_SAME;
 	if (found.end && !entry->replace)
 		return config_entry_differs(entry, err);
-	r = found.end ? toml_replace(text, entry, &found, newline, out)
-		      : toml_append(text, entry, newline, out);
+	/* In place of the old table, or behind a blank line at the end. */
+	r = buf_append(out, text.data, found.end ? found.begin : text.len);
+	if (r == 0 && !found.end)
+		r = buf_printf(out, "%s%s", ended ? "" : newline, text.len > 0 ? newline : "");
+	if (r == 0)
+		r = toml_put(entry, newline, out);
+	if (r == 0)
+		r = found.end ? buf_append(out, text.data + found.end, text.len - found.end)
+			      : buf_puts(out, newline);
 	if (r < 0)
 		return error_oom(err);
 	return found.end ? CONFIG_REPLACED : CONFIG_ADDED;
 }
 
-int config_toml_print(const struct config_entry *entry, struct buf *out)
+static int toml_print(const struct config_entry *entry, struct buf *out)
 {
 	int r = toml_put(entry, "\n", out);
 
 	return r < 0 ? r : buf_puts(out, "\n");
 }
+
+const struct config_format config_toml = { "toml", toml_set, toml_print };

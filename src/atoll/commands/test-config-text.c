@@ -10,10 +10,9 @@
 
 #include <cmocka.h>
 
-typedef int set_fn(struct span, const struct config_entry *, struct buf *, struct error *);
-
 /* The entry is {"command": "/a", "args": ["mcp"]}. */
-static void check(set_fn *set, const char *before, bool replace, int want, const char *after)
+static void check(const struct config_format *format, const char *before, bool replace, int want,
+		  const char *after)
 {
 	_cleanup_buf_ struct buf out = { .max = 1 << 20 };
 	json_t *value = mcp_host_entry("{\"command\": \"@\", \"args\": [\"mcp\"]}", "/a");
@@ -21,7 +20,7 @@ static void check(set_fn *set, const char *before, bool replace, int want, const
 		.table = "servers", .name = "atoll", .value = value, .replace = replace
 	};
 	struct error err = { 0 };
-	int r = set(span_of(before), &entry, &out, &err);
+	int r = format->set(span_of(before), &entry, &out, &err);
 
 	if (r != want)
 		fail_msg("%d instead of %d (%s) for:\n%s", r, want, err.text, before);
@@ -97,7 +96,7 @@ static void test_json_added(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
-		check(config_json_set, cases[i].before, false, CONFIG_ADDED, cases[i].after);
+		check(&config_json, cases[i].before, false, CONFIG_ADDED, cases[i].after);
 }
 
 static void test_json_there(void **state)
@@ -109,12 +108,12 @@ static void test_json_there(void **state)
 		"\"b\": {}\n  }\n}\n";
 
 	(void)state;
-	check(config_json_set, same, false, CONFIG_SAME, "");
-	check(config_json_set, same, true, CONFIG_SAME, "");
-	check(config_json_set, other, false, -EEXIST, "another server named 'atoll'");
-	check(config_json_set, other, true, CONFIG_REPLACED,
+	check(&config_json, same, false, CONFIG_SAME, "");
+	check(&config_json, same, true, CONFIG_SAME, "");
+	check(&config_json, other, false, -EEXIST, "another server named 'atoll'");
+	check(&config_json, other, true, CONFIG_REPLACED,
 	      "{\n  \"servers\": {\n    " ENTRY("    ") ", // keep\n    \"b\": {}\n  }\n}\n");
-	check(config_json_set, "{\"servers\": {\"atoll\": null}}", true, CONFIG_REPLACED,
+	check(&config_json, "{\"servers\": {\"atoll\": null}}", true, CONFIG_REPLACED,
 	      "{\"servers\": {\"atoll\": {\"command\": \"/a\", \"args\": [\"mcp\"]}}}");
 }
 
@@ -139,7 +138,7 @@ static void test_json_refused(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
-		check(config_json_set, cases[i].before, false, -EINVAL, cases[i].message);
+		check(&config_json, cases[i].before, false, -EINVAL, cases[i].message);
 }
 
 #define TABLE "[servers.atoll]\ncommand = \"/a\"\nargs = [\"mcp\"]"
@@ -171,19 +170,19 @@ static void test_toml_added(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
-		check(config_toml_set, cases[i].before, false, CONFIG_ADDED, cases[i].after);
+		check(&config_toml, cases[i].before, false, CONFIG_ADDED, cases[i].after);
 }
 
 static void test_toml_there(void **state)
 {
 	(void)state;
-	check(config_toml_set, "a = 1\n" TABLE "\n[b]\n", false, CONFIG_SAME, "");
-	check(config_toml_set,
+	check(&config_toml, "a = 1\n" TABLE "\n[b]\n", false, CONFIG_SAME, "");
+	check(&config_toml,
 	      "[ servers . \"atoll\" ] # mine\nargs=[\"mcp\"]\nx = 1\ncommand = \"/a\" # here\n",
 	      false, CONFIG_SAME, "");
-	check(config_toml_set, "[servers.atoll]\ncommand = \"/old\"\n", false, -EEXIST,
+	check(&config_toml, "[servers.atoll]\ncommand = \"/old\"\n", false, -EEXIST,
 	      "another server named 'atoll'");
-	check(config_toml_set,
+	check(&config_toml,
 	      "a = 1\n[servers.atoll] # x\ncommand = \"/old\"\n\n# next\n[b]\nc = 1\n", true,
 	      CONFIG_REPLACED, "a = 1\n" TABLE "\n\n# next\n[b]\nc = 1\n");
 }
@@ -211,7 +210,7 @@ static void test_toml_refused(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
-		check(config_toml_set, cases[i].before, false, -EINVAL, cases[i].message);
+		check(&config_toml, cases[i].before, false, -EINVAL, cases[i].message);
 }
 
 /* Every beginning of a file is refused or completed, and never read past its end. */
@@ -228,13 +227,13 @@ static void test_beginnings(void **state)
 	(void)state;
 	for (int which = 0; which < 2; which++) {
 		const char *whole = which ? toml : json;
-		set_fn *set = which ? config_toml_set : config_json_set;
+		const struct config_format *format = which ? &config_toml : &config_json;
 
 		for (size_t n = 0; n <= strlen(whole); n++) {
 			_cleanup_buf_ struct buf out = { .max = 1 << 16 };
 			_cleanup_free_ char *text = strndup(whole, n);
 			struct error err = { 0 };
-			int r = set((struct span){ text, n }, &entry, &out, &err);
+			int r = format->set((struct span){ text, n }, &entry, &out, &err);
 
 			assert_true(r == CONFIG_ADDED || (r == -EINVAL && *err.text));
 		}
