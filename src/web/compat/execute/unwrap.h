@@ -22,6 +22,9 @@ struct unwrapped {
 };
 
 int unwrap(struct span text, bool python, struct unwrapped *ret) _must_check_;
+struct span unwrap_trim(struct span text);
+/* True when the word is Python's name, in any case: python, python3, py. */
+bool unwrap_names_python(struct span word);
 static inline void unwrapped_done(struct unwrapped *u)
 {
 	free(u->owned);
