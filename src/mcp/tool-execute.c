@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tool execute_code of Codomyrmex (SPEC §9): mcp/execute/execute-004.h reads its arguments and writes its answers. */
+/* The tool execute_code of Codomyrmex (doc/http.md): mcp/execute/execute-004.h reads its arguments and writes its answers. */
 
 #include "engine/engine.h"
 #include "mcp/execute/execute-004.h"
