@@ -345,6 +345,19 @@ void response_on_gone(struct request_ctx *ctx, void (*fn)(void *data, enum gone 
 	ctx->gone_data = data;
 }
 
+static void on_gone_forget(void *data, enum gone how)
+{
+	struct request_ctx **at = data;
+
+	if (how == GONE_SERVER)
+		*at = NULL;
+}
+
+void response_forget(struct request_ctx *ctx, struct request_ctx **at)
+{
+	response_on_gone(ctx, on_gone_forget, at);
+}
+
 bool response_is_gone(const struct request_ctx *ctx)
 {
 	return !ctx->conn || ctx->conn->broken || ctx->half_reported;

@@ -104,6 +104,8 @@ enum gone {
  * this call is not reported: ask response_is_gone().
  */
 void response_on_gone(struct request_ctx *ctx, void (*fn)(void *data, enum gone how), void *data);
+/* For what only waits: *at, where it keeps ctx, becomes NULL when the server ends. A disconnect changes nothing. */
+void response_forget(struct request_ctx *ctx, struct request_ctx **at);
 /* HALF or FULL has happened: for a handler that was on a fiber before it could call response_on_gone(). */
 bool response_is_gone(const struct request_ctx *ctx);
 

@@ -59,6 +59,10 @@ struct other_form {
 int request_other_form(struct request_ctx *ctx, struct other_form other, bool *ret) _must_check_;
 
 /* Each answers and returns 0. */
+/* With what the engine says of the execution of the path. */
+typedef int engine_question(struct engine *e, const char *caller, const char *id, json_t **ret,
+			    struct error *err);
+int respond_asked(struct request_ctx *ctx, engine_question *ask);
 /* Compact, with seconds as people write them. Takes over root; NULL: 503. */
 int respond_tree(struct request_ctx *ctx, int status, json_t *root);
 
@@ -107,7 +111,6 @@ int session_delete_file(struct request_ctx *ctx);
 int stream_get_events(struct request_ctx *ctx);	 /* event-stream.c */
 int attach_get(struct request_ctx *ctx);	 /* attach.c */
 int session_attach_get(struct request_ctx *ctx); /* attach-session.c */
-int mcp_socket_get(struct request_ctx *ctx);	 /* mcp-socket.c */
 
 /* --- event-stream.c --- */
 enum stream_format { STREAM_SSE, STREAM_NDJSON };

@@ -121,28 +121,13 @@ static int next_session_event(struct event_socket *s, struct event *ret)
 	return a->listener.session ? 0 : -ENODATA;
 }
 
-static void on_followed(void *data)
-{
-	struct session_attach *a = data;
-
-	tunnel_yield(a->socket.tunnel);
-}
-
-/* The client has not taken its frames for so long that the events are gone. */
-static void on_followed_lost(void *data)
-{
-	struct session_attach *a = data;
-
-	event_socket_drop(&a->socket);
-}
-
 /* A reader that is FOLLOWED_MAX executions behind misses those of other clients. */
 static void on_session_execution(void *data, const char *id)
 {
-	struct session_attach *a = data;
-	const struct watcher_ops ops = { .data = a,
-					 .on_ready = on_followed,
-					 .on_lost = on_followed_lost };
+	struct session_attach *a = attach_of_socket(data);
+	const struct watcher_ops ops = { .data = data,
+					 .on_ready = event_socket_wake,
+					 .on_lost = event_socket_lost };
 	struct followed *f = a->n_followed < FOLLOWED_MAX ? calloc(1, sizeof(*f)) : NULL;
 
 	if (!f || engine_watch(a->engine, NULL, (struct engine_place){ id, NULL }, &f->watcher,
@@ -158,23 +143,7 @@ static void on_session_execution(void *data, const char *id)
 	tunnel_yield(a->socket.tunnel);
 }
 
-static void on_session_closed(void *data)
-{
-	struct session_attach *a = data;
-
-	tunnel_yield(a->socket.tunnel);
-}
-
 /* --- messages --- */
-
-static struct followed *followed_find(struct session_attach *a, const char *id)
-{
-	struct followed *f = a->first;
-
-	while (f && strcmp(f->id, id) != 0)
-		f = f->next;
-	return f;
-}
 
 static void take_execute(struct session_attach *a, json_t *message, const json_t *id)
 {
@@ -201,7 +170,8 @@ static void take_execute(struct session_attach *a, json_t *message, const json_t
 	answer(a, id,
 	       json_pack("{s:s, s:s}", "type", "accepted", "execution",
 			 execution_id(sent.execution)));
-	f = followed_find(a, execution_id(sent.execution));
+	for (f = a->first; f && strcmp(f->id, execution_id(sent.execution)) != 0;)
+		f = f->next;
 	if (f && calls)
 		f->cancels = TAKE_PTR(sent.execution);
 	(void)execution_unref(sent.execution);
@@ -320,30 +290,19 @@ static const struct attach_message {
 	{ "reset", take_reset },     { "ping", take_ping },
 };
 
-static const struct attach_message *message_find(const json_t *message)
-{
-	const char *type = json_string_value(json_object_get(message, "type"));
-
-	for (size_t i = 0; type && i < ARRAY_SIZE(attach_messages); i++)
-		if (strcmp(attach_messages[i].type, type) == 0)
-			return &attach_messages[i];
-	return NULL;
-}
-
-static bool is_short_id(const json_t *id)
-{
-	return !id || json_is_integer(id) ||
-	       (json_is_string(id) && json_string_length(id) <= ID_BYTES_MAX);
-}
-
 static void take_message(struct session_attach *a, json_t *message)
 {
 	static const struct error ended = { .code = ERROR_NOT_FOUND,
 					    .text = "the session has ended" };
-	const struct attach_message *kind = message_find(message);
-	json_t *id = json_incref(json_object_get(message, "id"));
+	const char *type = json_string_value(json_object_get(message, "type"));
+	const struct attach_message *kind = NULL;
+	json_auto_t *id = json_incref(json_object_get(message, "id"));
 
-	if (!is_short_id(id))
+	for (size_t i = 0; type && i < ARRAY_SIZE(attach_messages); i++)
+		if (strcmp(attach_messages[i].type, type) == 0)
+			kind = &attach_messages[i];
+	if (id && !json_is_integer(id) &&
+	    (!json_is_string(id) || json_string_length(id) > ID_BYTES_MAX))
 		complain(a, NULL, "id", "id: give a number or a text of at most 128 bytes");
 	else if (!kind)
 		complain(a, id, "type", "type: give execute, return, interrupt, reset or ping");
@@ -351,7 +310,6 @@ static void take_message(struct session_attach *a, json_t *message)
 		answer_error(a, id, &ended);
 	else
 		kind->take(a, message, id);
-	json_decref(id);
 }
 
 static void on_session_text(struct event_socket *s, struct span text)
@@ -378,11 +336,6 @@ static void on_session_bytes(struct event_socket *s, struct span bytes _unused_)
 
 /* --- the connection --- */
 
-static bool on_session_pumped(struct event_socket *s _unused_)
-{
-	return false;
-}
-
 static void on_session_gone(struct event_socket *s)
 {
 	struct session_attach *a = attach_of_socket(s);
@@ -406,7 +359,6 @@ int session_attach_get(struct request_ctx *ctx)
 		.next = next_session_event,
 		.on_text = on_session_text,
 		.on_bytes = on_session_bytes,
-		.on_pumped = on_session_pumped,
 		.on_gone = on_session_gone,
 	};
 	struct api *api = request_app(ctx);
@@ -421,9 +373,9 @@ int session_attach_get(struct request_ctx *ctx)
 		return respond_no_memory(ctx);
 	a->engine = api->engine;
 	a->last = &a->first;
-	a->listener = (struct session_listener){ .data = a,
+	a->listener = (struct session_listener){ .data = &a->socket,
 						 .on_execution = on_session_execution,
-						 .on_closed = on_session_closed };
+						 .on_closed = event_socket_wake };
 	r = event_socket_init(&a->socket, &ops, request_loop(ctx));
 	if (r < 0 || event_socket_upgrade(&a->socket, ctx) < 0) {
 		on_session_gone(&a->socket);

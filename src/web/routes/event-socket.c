@@ -54,11 +54,6 @@ static void count_sent(struct event_socket *s, const uint8_t *data, size_t n)
 		s->sending = s->sending << 8 | data[2 + i];
 }
 
-static bool is_bare_close(const struct event_socket *s, const uint8_t *data)
-{
-	return s->sending == 0 && (data[0] & 0xf) == WSLAY_CONNECTION_CLOSE && data[1] == 0;
-}
-
 static ssize_t on_send(wslay_event_context_ptr frames, const uint8_t *data, size_t len, int flags,
 		       void *user)
 {
@@ -74,7 +69,8 @@ static ssize_t on_send(wslay_event_context_ptr frames, const uint8_t *data, size
 	/* wslay closes without a close frame if the input is no frame at all. */
 	if (s->full)
 		r = -ENOBUFS;
-	else if (s->bad && is_bare_close(s, data))
+	else if (s->bad && s->sending == 0 && (data[0] & 0xf) == WSLAY_CONNECTION_CLOSE &&
+		 data[1] == 0)
 		r = tunnel_write(s->tunnel, says_why, sizeof(says_why));
 	else
 		r = tunnel_write(s->tunnel, data, len);
@@ -335,6 +331,19 @@ void event_socket_drop(struct event_socket *s)
 	tunnel_close(tunnel);
 }
 
+void event_socket_wake(void *data)
+{
+	const struct event_socket *s = data;
+
+	tunnel_yield(s->tunnel);
+}
+
+/* The client does not take its frames, so a close frame would not arrive in time. */
+void event_socket_lost(void *data)
+{
+	event_socket_drop(data);
+}
+
 /* Nothing follows a close frame. wslay checks that for its own frames; a large result is not among them. */
 static bool is_closed(const struct event_socket *s)
 {
@@ -347,8 +356,8 @@ static int fetch(struct event_socket *s)
 	struct event event;
 	int r;
 
-	for (int i = 0; !s->full && !s->closing && !is_closed(s) && !has_result(s) &&
-			wslay_event_get_queued_msg_count(s->frames) == 0;
+	for (int i = 0; s->ops->next && !s->full && !s->closing && !is_closed(s) &&
+			!has_result(s) && wslay_event_get_queued_msg_count(s->frames) == 0;
 	     i++) {
 		if (i == EVENTS_PER_ROUND) {
 			tunnel_yield(s->tunnel);
@@ -378,7 +387,7 @@ void event_socket_pump(struct event_socket *s)
 	if (r == 0)
 		r = fetch(s);
 	if (r == 0) {
-		s->paused = s->ops->on_pumped(s) ||
+		s->paused = (s->ops->on_pumped && s->ops->on_pumped(s)) ||
 			    wslay_event_get_queued_msg_count(s->frames) > ANSWERS_MAX;
 		tunnel_pause(s->tunnel, s->paused);
 	}

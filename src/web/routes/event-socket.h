@@ -13,11 +13,11 @@ struct event_socket;
 
 struct event_socket_ops {
 	size_t message_bytes_max; /* of the client's messages */
-	/* As watcher_next(); -ENODATA closes the socket. The event is valid until the next call. */
+	/* As watcher_next(); -ENODATA closes the socket. The event is valid until the next call. NULL: there are no events. */
 	int (*next)(struct event_socket *s, struct event *ret);
 	void (*on_text)(struct event_socket *s, struct span text);
 	void (*on_bytes)(struct event_socket *s, struct span bytes);
-	/* After each round; true: no more messages are read for now. */
+	/* After each round; true: no more messages are read for now. Or NULL. */
 	bool (*on_pumped)(struct event_socket *s);
 	/* The socket is gone: calls event_socket_done() and frees what it is a member of. */
 	void (*on_gone)(struct event_socket *s);
@@ -51,6 +51,9 @@ int event_socket_init(struct event_socket *s, const struct event_socket_ops *ops
 void event_socket_done(struct event_socket *s);
 /* As response_upgrade(). The owner calls event_socket_pump() when it is ready. */
 int event_socket_upgrade(struct event_socket *s, struct request_ctx *ctx) _must_check_;
+/* For those that tell of news, of whose calls data is the socket: there is something to send; what there was to send is lost. */
+void event_socket_wake(void *data);
+void event_socket_lost(void *data);
 /* Sends what there is. May end in on_gone: never from inside a callback of the ops. */
 void event_socket_pump(struct event_socket *s);
 enum { SOCKET_TRY_AGAIN_LATER = 1013 }; /* a status that wslay has no name for */

@@ -18,20 +18,6 @@ enum { NAME_MAX_BYTES = 256 };
 #define JSON_TYPE    "application/json"
 #define PROBLEM_TYPE "application/problem+json"
 
-/* OpenAPI writes "{path...}" as {path}. */
-static int write_path(const char *pattern, struct buf *out)
-{
-	for (const char *at = pattern; *at;) {
-		size_t dots = strncmp(at, "...}", 4) == 0 ? 3 : 0;
-		int r = dots ? 0 : buf_append(out, at, 1);
-
-		if (r < 0)
-			return r;
-		at += dots ? dots : 1;
-	}
-	return 0;
-}
-
 /* --- parameters --- */
 
 static int add_parameter(json_t *list, const struct api_parameter *p)
@@ -58,16 +44,13 @@ static int add_path_parameters(const char *pattern, json_t *list)
 
 static json_t *parameters_make(const struct route *route)
 {
-	json_t *list = json_array();
-	int r = list ? add_path_parameters(route->pattern, list) : -1;
+	json_auto_t *list = json_array();
+	int r = add_path_parameters(route->pattern, list);
 
 	for (const struct api_parameter *p = api_parameters; r == 0 && p->operations; p++)
 		if (schema_lists(p->operations, route->operation))
 			r = add_parameter(list, p);
-	if (r == 0)
-		return list;
-	json_decref(list);
-	return NULL;
+	return r == 0 ? json_incref(list) : NULL;
 }
 
 /* --- bodies --- */
@@ -80,31 +63,26 @@ static int add_media(json_t *content, const char *media, const char *type)
 					: json_object());
 }
 
-static json_t *body_make(const struct route *route, json_t *content)
-{
-	const struct api_note *note = api_body_notes;
-
-	while (note->operations && !schema_lists(note->operations, route->operation))
-		note++;
-	return json_pack("{s:s*, s:b, s:o}", "description", note->text, "required",
-			 !(route->flags & ROUTE_JSON_OPTIONAL), "content", content);
-}
-
 /* A route may take a body without a shape, such as {}: there is nothing to say of it. */
 static int add_body(const struct route *route, json_t *operation)
 {
-	json_t *content = json_object();
-	int r = content ? 0 : -1;
+	json_auto_t *content = json_object();
+	const struct api_note *note = api_body_notes;
+	int r = 0;
 
-	if (r == 0 && route->request_schema)
+	if (route->request_schema)
 		r = add_media(content, JSON_TYPE, route->request_schema);
 	for (const struct api_body *b = api_bodies; r == 0 && b->operations; b++)
 		if (schema_lists(b->operations, route->operation))
 			r = add_media(content, b->media, b->type);
-	if (r == 0 && json_object_size(content) > 0)
-		return json_object_set_new(operation, "requestBody", body_make(route, content));
-	json_decref(content);
-	return r;
+	if (r < 0 || json_object_size(content) == 0)
+		return r;
+	while (note->operations && !schema_lists(note->operations, route->operation))
+		note++;
+	return json_object_set_new(operation, "requestBody",
+				   json_pack("{s:s*, s:b, s:O}", "description", note->text,
+					     "required", !(route->flags & ROUTE_JSON_OPTIONAL),
+					     "content", content));
 }
 
 /* --- answers --- */
@@ -200,43 +178,32 @@ static int add_refusals(json_t *responses, const struct route *route)
 
 static json_t *responses_make(const struct route *route)
 {
-	json_t *responses = json_object();
-	int r = responses ? add_answers(responses, route) : -1;
+	json_auto_t *responses = json_object();
+	int r = add_answers(responses, route);
 
 	/* A route with refusals of its own has them in the table of answers. */
 	if (r == 0 && !route->refuse)
 		r = add_refusals(responses, route);
-	if (r == 0)
-		return responses;
-	json_decref(responses);
-	return NULL;
+	return r == 0 ? json_incref(responses) : NULL;
 }
 
 /* --- the document --- */
 
-static const struct api_tag *tag_of(const struct route *route)
-{
-	const struct api_tag *t = api_tags;
-
-	while (strncmp(route->pattern, t->prefix, strlen(t->prefix)) != 0)
-		t++;
-	return t;
-}
-
 static json_t *operation_make(const struct route *route)
 {
-	json_t *made = json_pack("{s:s*, s:[s], s:s*, s:o, s:o}", "operationId", route->operation,
-				 "tags", tag_of(route)->name, "summary", route->summary,
-				 "parameters", parameters_make(route), "responses",
-				 responses_make(route));
-	int r = made ? add_body(route, made) : -1;
+	const struct api_tag *tag = api_tags;
+	json_auto_t *made = NULL;
+	int r;
 
+	while (strncmp(route->pattern, tag->prefix, strlen(tag->prefix)) != 0)
+		tag++;
+	made = json_pack("{s:s*, s:[s], s:s*, s:o, s:o}", "operationId", route->operation, "tags",
+			 tag->name, "summary", route->summary, "parameters", parameters_make(route),
+			 "responses", responses_make(route));
+	r = made ? add_body(route, made) : -1;
 	if (r == 0 && (route->flags & ROUTE_PUBLIC))
 		r = json_object_set_new(made, "security", json_array());
-	if (r == 0)
-		return made;
-	json_decref(made);
-	return NULL;
+	return r == 0 ? json_incref(made) : NULL;
 }
 
 static int add_route(void *data, const struct route *route)
@@ -246,8 +213,13 @@ static int add_route(void *data, const struct route *route)
 	json_t *paths = data, *item;
 
 	buf_init(&path, NAME_MAX_BYTES);
-	if (write_path(route->pattern, &path) < 0)
-		return -ENOMEM;
+	/* OpenAPI writes "{path...}" as {path}. */
+	for (const char *at = route->pattern; *at; at++) {
+		if (strncmp(at, "...}", 4) == 0)
+			at += 3;
+		if (buf_append(&path, at, 1) < 0)
+			return -ENOMEM;
+	}
 	item = json_object_get(paths, path.data);
 	if (!item) {
 		item = json_object();
@@ -260,69 +232,52 @@ static int add_route(void *data, const struct route *route)
 	return json_object_set_new(item, method, operation_make(route)) < 0 ? -ENOMEM : 0;
 }
 
-static json_t *paths_make(const struct router *router)
-{
-	json_t *paths = json_object();
-
-	if (paths && router_each(router, add_route, paths) == 0)
-		return paths;
-	json_decref(paths);
-	return NULL;
-}
-
 static json_t *tags_make(void)
 {
-	json_t *list = json_array();
-	int r = list ? 0 : -1;
+	json_auto_t *list = json_array();
+	int r = 0;
 
 	for (const struct api_tag *t = api_tags; r == 0 && t->name; t++)
 		if (t->help)
 			r = json_array_append_new(list, json_pack("{s:s, s:s}", "name", t->name,
 								  "description", t->help));
-	if (r == 0)
-		return list;
-	json_decref(list);
-	return NULL;
-}
-
-static json_t *refusal_make(const struct api_refusal *f)
-{
-	json_t *made = json_pack("{s:s, s:{s:{s:o}}}", "description", f->help, "content",
-				 PROBLEM_TYPE, "schema", schema_type(&api_book, "Problem"));
-	const bool later = f->status == 429 || f->status == 503;
-
-	if (!made || !later ||
-	    json_object_set_new(made, "headers",
-				json_pack("{s:{s:s, s:{s:s}}}", "Retry-After", "description",
-					  "seconds", "schema", "type", "integer")) == 0)
-		return made;
-	json_decref(made);
-	return NULL;
+	return r == 0 ? json_incref(list) : NULL;
 }
 
 static json_t *refusals_make(void)
 {
-	json_t *all = json_object();
-	int r = all ? 0 : -1;
+	json_auto_t *all = json_object();
+	int r = 0;
 
-	for (const struct api_refusal *f = api_refusals; r == 0 && f->name; f++)
-		r = json_object_set_new(all, f->name, refusal_make(f));
-	if (r == 0)
-		return all;
-	json_decref(all);
-	return NULL;
+	for (const struct api_refusal *f = api_refusals; r == 0 && f->name; f++) {
+		const bool later = f->status == 429 || f->status == 503;
+		json_t *wait = later ? json_pack("{s:{s:s, s:{s:s}}}", "Retry-After", "description",
+						 "seconds", "schema", "type", "integer")
+				     : NULL;
+
+		r = json_object_set_new(all, f->name,
+					json_pack("{s:s, s:{s:{s:o}}, s:o*}", "description",
+						  f->help, "content", PROBLEM_TYPE, "schema",
+						  schema_type(&api_book, "Problem"), "headers",
+						  wait));
+	}
+	return r == 0 ? json_incref(all) : NULL;
 }
 
 json_t *openapi_make(const struct router *router)
 {
+	json_auto_t *paths = json_object();
+
+	if (router_each(router, add_route, paths) < 0)
+		return NULL;
 	return json_pack(
-		"{s:s, s:{s:s, s:s, s:s, s:{s:s, s:s}}, s:o, s:o, s:{s:o, s:o, s:{s:{s:s, s:s, "
+		"{s:s, s:{s:s, s:s, s:s, s:{s:s, s:s}}, s:o, s:O, s:{s:o, s:o, s:{s:{s:s, s:s, "
 		"s:s}}}, s:[{s:[]}, {}]}",
 		"openapi", "3.1.0", "info", "title", "Atoll", "version", "1", "description",
 		"Runs programs in sandboxes.", "license", "name", "Apache-2.0", "identifier",
-		"Apache-2.0", "tags", tags_make(), "paths", paths_make(router), "components",
-		"schemas", schema_make_all(&api_book), "responses", refusals_make(),
-		"securitySchemes", "token", "type", "http", "scheme", "bearer", "description",
+		"Apache-2.0", "tags", tags_make(), "paths", paths, "components", "schemas",
+		schema_make_all(&api_book), "responses", refusals_make(), "securitySchemes",
+		"token", "type", "http", "scheme", "bearer", "description",
 		"Over the Unix socket, and where the operator permits it, no token is needed.",
 		"security", "token");
 }

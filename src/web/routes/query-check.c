@@ -17,30 +17,17 @@ static bool is_of(const struct api_parameter *p, const struct route *route)
 	return strcmp(p->in, "query") == 0 && schema_lists(p->operations, route->operation);
 }
 
-static const struct api_parameter *find_parameter(const struct route *route, const char *name)
-{
-	for (const struct api_parameter *p = api_parameters; p->operations; p++)
-		if (is_of(p, route) && strcmp(p->name, name) == 0)
-			return p;
-	return NULL;
-}
-
-/* A key of the request, or one of its limits: the caller's body is JSON, which has them inside. */
-static bool is_request_key(const struct route *route, const char *name)
-{
-	const struct schema *schema = schema_find(&api_book, span_of(route->request_schema));
-
-	for (const struct schema_field *f = schema->fields; f->key; f++)
-		if (strcmp(f->key, name) == 0)
-			return true;
-	return knob_find(name);
-}
-
 static int refuse_parameter(const struct route *route, const char *name, struct error *err)
 {
+	const struct schema_field *f = NULL;
 	struct suggestion s = { 0 };
 
-	if (route->read_body && is_request_key(route, name))
+	/* A key of the request, or one of its limits: the caller's body is JSON, which has them inside. */
+	if (route->read_body)
+		f = schema_find(&api_book, span_of(route->request_schema))->fields;
+	while (f && f->key && strcmp(f->key, name) != 0)
+		f++;
+	if (f && (f->key || knob_find(name)))
 		return error_field(err, name, "%.40s: write it into the JSON body%s", name,
 				   knob_find(name) ? ", as a key of limits" : "");
 	for (const struct api_parameter *p = api_parameters; p->operations; p++)
@@ -78,9 +65,11 @@ int query_check(const struct request_ctx *ctx, struct error *err)
 		return 0;
 	for (size_t i = 0; i < uri->n_pairs; i++) {
 		const char *name = uri->pairs[i].name;
-		const struct api_parameter *p = find_parameter(route, name);
+		const struct api_parameter *p = api_parameters;
 
-		if (!p)
+		while (p->operations && (!is_of(p, route) || strcmp(p->name, name) != 0))
+			p++;
+		if (!p->operations)
 			return refuse_parameter(route, name, err);
 		if (p->type[0] != '[' && request_query(ctx, name) != uri->pairs[i].value)
 			return error_field(err, name, "%.40s: give it once.", name);

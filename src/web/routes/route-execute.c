@@ -114,29 +114,20 @@ static void on_execute_gone(void *data, enum gone how)
 	calling_free(c);
 }
 
-/* The part of the request that is one execution of a session. */
-static json_t *turn_body(const json_t *request)
-{
-	json_t *limits = json_object_get(request, "limits");
-
-	return json_pack("{s:O, s:{s:O*, s:O*}}", "code", json_object_get(request, "code"),
-			 "limits", "timeout", json_object_get(limits, "timeout"), "output",
-			 json_object_get(limits, "output"));
-}
-
 static int send_call(struct calling *c, struct session *session, struct submission *in,
 		     struct submitted *ret, struct error *err)
 {
 	struct api *api = request_app(c->ctx);
-	json_t *body;
-	int r;
+	const json_t *limits = json_object_get(c->call.request, "limits");
+	json_auto_t *body = NULL;
 
 	if (!session)
 		return engine_submit(api->engine, in, ret, err);
-	body = turn_body(c->call.request);
-	r = body ? session_execute(session, body, in, ret, err) : error_oom(err);
-	json_decref(body);
-	return r;
+	/* The part of the request that is one execution of a session. */
+	body = json_pack("{s:O, s:{s:O*, s:O*}}", "code", json_object_get(c->call.request, "code"),
+			 "limits", "timeout", json_object_get(limits, "timeout"), "output",
+			 json_object_get(limits, "output"));
+	return body ? session_execute(session, body, in, ret, err) : error_oom(err);
 }
 
 static void refuse_call(struct calling *c, const struct error *err)

@@ -73,13 +73,7 @@ static int get_request(struct request_ctx *ctx)
 
 static int get_analysis(struct request_ctx *ctx)
 {
-	struct api *api = request_app(ctx);
-	struct error err = { 0 };
-	json_t *tree = NULL;
-	int r = engine_analysis(api->engine, request_viewer(ctx), request_param(ctx, "id"), &tree,
-				&err);
-
-	return r < 0 ? respond_error(ctx, &err) : respond_tree(ctx, 200, tree);
+	return respond_asked(ctx, engine_analysis);
 }
 
 struct markdown {
@@ -144,36 +138,25 @@ static int read_instant(const struct request_ctx *ctx, const char *name, int64_t
 			   name);
 }
 
-static int read_limit(const struct request_ctx *ctx, int64_t *ret, struct error *err)
-{
-	const char *text = request_query(ctx, "limit");
-
-	if (!text || (parse_i64(text, ret) == 0 && *ret >= 1 && *ret <= 1000))
-		return 0;
-	return error_field(err, "limit", "limit: give a whole number from 1 to 1000.");
-}
-
-static bool is_status(const char *word)
-{
-	bool known = strcmp(word, "queued") == 0 || strcmp(word, "running") == 0;
-
-	for (int i = 0; i < _STATUS_MAX; i++)
-		known = known || strcmp(word, status_name((enum run_status)i)) == 0;
-	return known;
-}
-
 static int check_statuses(const struct request_ctx *ctx, struct error *err)
 {
 	const struct uri *uri = request_uri(ctx);
 
-	for (size_t i = 0; i < uri->n_pairs; i++)
-		if (strcmp(uri->pairs[i].name, "status") == 0 && !is_status(uri->pairs[i].value))
+	for (size_t i = 0; i < uri->n_pairs; i++) {
+		const char *word = uri->pairs[i].value;
+		bool known = strcmp(uri->pairs[i].name, "status") != 0 ||
+			     strcmp(word, "queued") == 0 || strcmp(word, "running") == 0;
+
+		for (int s = 0; s < _STATUS_MAX; s++)
+			known = known || strcmp(word, status_name((enum run_status)s)) == 0;
+		if (!known)
 			return error_field(err, "status",
 					   "status: there is no '%.40s'; give queued, running, "
 					   "success, error, timeout, limit, cancelled, denied, "
 					   "setup_error, interrupted or internal_error, once for "
 					   "each.",
-					   uri->pairs[i].value);
+					   word);
+	}
 	return 0;
 }
 
@@ -197,6 +180,7 @@ typedef int (*ask_fn)(struct request_ctx *ctx, const struct engine_query *query,
 static int answer_query(struct request_ctx *ctx, ask_fn ask)
 {
 	const char *statuses[URI_PAIRS_MAX], *labels[URI_PAIRS_MAX];
+	const char *limit = request_query(ctx, "limit");
 	struct engine_query query = {
 		.caller = request_viewer(ctx),
 		.id = request_query(ctx, "id"),
@@ -218,8 +202,9 @@ static int answer_query(struct request_ctx *ctx, ask_fn ask)
 		r = read_instant(ctx, "since", &query.since_ns, &err);
 	if (r == 0)
 		r = read_instant(ctx, "until", &query.until_ns, &err);
-	if (r == 0)
-		r = read_limit(ctx, &query.limit, &err);
+	if (r == 0 && limit &&
+	    (parse_i64(limit, &query.limit) < 0 || query.limit < 1 || query.limit > 1000))
+		r = error_field(&err, "limit", "limit: give a whole number from 1 to 1000.");
 	if (r == 0)
 		r = ask(ctx, &query, &tree, &err);
 	return r < 0 ? respond_error(ctx, &err) : respond_tree(ctx, 200, tree);
@@ -293,14 +278,6 @@ struct cleanup_answer {
 	int64_t sessions;
 };
 
-static void on_cleanup_gone(void *data, enum gone how)
-{
-	struct cleanup_answer *c = data;
-
-	if (how == GONE_SERVER)
-		c->ctx = NULL;
-}
-
 static json_t *cleanup_json(const struct engine_cleanup_count *count, int64_t sessions)
 {
 	return json_pack("{s:I, s:I, s:I}", "cancelled", (json_int_t)count->cancelled, "deleted",
@@ -359,7 +336,7 @@ static int post_cleanup(struct request_ctx *ctx)
 		free(c);
 		return respond_error(ctx, &err);
 	}
-	response_on_gone(ctx, on_cleanup_gone, c);
+	response_forget(ctx, &c->ctx);
 	return 0;
 }
 

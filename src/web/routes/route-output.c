@@ -77,18 +77,11 @@ static int respond_tar(struct request_ctx *ctx)
 
 static int get_files(struct request_ctx *ctx)
 {
-	struct api *api = request_app(ctx);
-	struct error err = { 0 };
-	json_t *tree = NULL;
 	bool as_tar;
-	int r;
 
 	if (request_other_form(ctx, (struct other_form){ "tar", "application/x-tar" }, &as_tar) < 0)
 		return 0;
-	if (as_tar)
-		return respond_tar(ctx);
-	r = engine_files(api->engine, request_viewer(ctx), request_param(ctx, "id"), &tree, &err);
-	return r < 0 ? respond_error(ctx, &err) : respond_tree(ctx, 200, tree);
+	return as_tar ? respond_tar(ctx) : respond_asked(ctx, engine_files);
 }
 
 static int get_file(struct request_ctx *ctx)

@@ -155,13 +155,6 @@ struct stream_wish {
 	enum stream_format format;
 };
 
-/* Host calls of a client that has gone would wait for their answers in vain. */
-static bool wants_cancel_stream(const struct request_ctx *ctx, const struct session *session)
-{
-	return wants_cancel(ctx) || json_object_get(request_json(ctx), "host_functions") ||
-	       (session && session_calls_host(session));
-}
-
 static int execute_stream(struct request_ctx *ctx, const struct stream_wish *wish)
 {
 	struct submission in = {
@@ -175,7 +168,10 @@ static int execute_stream(struct request_ctx *ctx, const struct stream_wish *wis
 	struct submitted submitted = { 0 };
 	struct error err = { 0 };
 	int r = send_submission(ctx, wish->session, &in, &submitted, &err);
-	bool cancels = wants_cancel_stream(ctx, wish->session), gone = response_is_gone(ctx);
+	/* Host calls of a client that has gone would wait for their answers in vain. */
+	bool cancels = wants_cancel(ctx) || json_object_get(in.request, "host_functions") ||
+		       (wish->session && session_calls_host(wish->session));
+	bool gone = response_is_gone(ctx);
 
 	if (r < 0)
 		return respond_error(ctx, &err);
@@ -284,20 +280,12 @@ static void on_accepted(void *data, struct execution *x, const struct error *err
 	pending_free(p);
 }
 
-static int respond_existing(struct request_ctx *ctx, const char *id)
-{
-	struct api *api = request_app(ctx);
-	struct execution *x = engine_find(api->engine, request_principal(ctx)->name, id);
-	const char *phase = execution_phase(x);
-
-	(void)execution_unref(x);
-	return respond_accepted(ctx, id, phase);
-}
-
 static int submit_job(struct request_ctx *ctx, struct submission *in)
 {
+	struct api *api = request_app(ctx);
 	struct submitted submitted = { 0 };
 	struct error err = { 0 };
+	struct execution *existing;
 	int r;
 
 	in->mode = SUBMIT_DETACHED;
@@ -307,7 +295,12 @@ static int submit_job(struct request_ctx *ctx, struct submission *in)
 	r = submit(ctx, NULL, in, &submitted, &err);
 	if (r < 0)
 		return respond_error(ctx, &err);
-	return submitted.existing[0] ? respond_existing(ctx, submitted.existing) : 0;
+	if (!submitted.existing[0])
+		return 0;
+	existing = engine_find(api->engine, in->caller, submitted.existing);
+	r = respond_accepted(ctx, submitted.existing, execution_phase(existing));
+	(void)execution_unref(existing);
+	return r;
 }
 
 static int post_executions(struct request_ctx *ctx)

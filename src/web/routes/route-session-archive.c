@@ -31,14 +31,6 @@ static void put_free(struct archive_put *p)
 	free(p);
 }
 
-static void on_put_gone(void *data, enum gone how)
-{
-	struct archive_put *p = data;
-
-	if (how == GONE_SERVER)
-		p->ctx = NULL;
-}
-
 static void on_file_written(void *data, const json_t *answer, const struct error *err)
 {
 	struct archive_put *p = data;
@@ -158,6 +150,6 @@ int session_put_archive(struct request_ctx *ctx)
 			put_free(p);
 		return respond_no_memory(ctx);
 	}
-	response_on_gone(ctx, on_put_gone, p);
+	response_forget(ctx, &p->ctx);
 	return 0;
 }

@@ -227,14 +227,6 @@ struct file_answer {
 	enum session_file_op op;
 };
 
-static void on_file_gone(void *data, enum gone how)
-{
-	struct file_answer *a = data;
-
-	if (how == GONE_SERVER)
-		a->ctx = NULL;
-}
-
 static void on_file_reply(void *data, const json_t *answer, const struct error *err)
 {
 	struct file_answer *a = data;
@@ -300,7 +292,7 @@ static int ask_file(struct request_ctx *ctx, enum session_file_op op)
 		free(a);
 		return respond_error(ctx, &err);
 	}
-	response_on_gone(ctx, on_file_gone, a);
+	response_forget(ctx, &a->ctx);
 	return 0;
 }
 

@@ -15,14 +15,6 @@ struct session_answer {
 	bool interrupted;	 /* the question was an interrupt */
 };
 
-static void on_asker_gone(void *data, enum gone how)
-{
-	struct session_answer *a = data;
-
-	if (how == GONE_SERVER)
-		a->ctx = NULL;
-}
-
 static struct session_answer *answer_new(struct request_ctx *ctx, int status)
 {
 	struct session_answer *a = calloc(1, sizeof(*a));
@@ -87,7 +79,7 @@ static int post_sessions(struct request_ctx *ctx)
 		free(a);
 		return respond_error(ctx, &err);
 	}
-	response_on_gone(ctx, on_asker_gone, a);
+	response_forget(ctx, &a->ctx);
 	return 0;
 }
 
@@ -157,7 +149,7 @@ static int ask_session(struct request_ctx *ctx, bool interrupt)
 				json_pack("{s:b, s:s}", "interrupted", 0, "state", "kept"));
 		return respond_error(ctx, &err);
 	}
-	response_on_gone(ctx, on_asker_gone, a);
+	response_forget(ctx, &a->ctx);
 	return 0;
 }
 
@@ -221,7 +213,7 @@ static int post_fork(struct request_ctx *ctx)
 		free(a);
 		return respond_error(ctx, &err);
 	}
-	response_on_gone(ctx, on_asker_gone, a);
+	response_forget(ctx, &a->ctx);
 	return 0;
 }
 

@@ -165,20 +165,24 @@ int request_other_form(struct request_ctx *ctx, struct other_form other, bool *r
 	return 0;
 }
 
-/* A program's value prints every digit. A comparison of two results without a value has none. */
-static size_t tree_flags(const json_t *root)
+int respond_asked(struct request_ctx *ctx, engine_question *ask)
 {
-	const json_t *value = json_object_get(root, "value");
+	struct api *api = request_app(ctx);
+	struct error err = { 0 };
+	json_t *tree = NULL;
+	int r = ask(api->engine, request_viewer(ctx), request_param(ctx, "id"), &tree, &err);
 
-	if (json_is_null(json_object_get(value, "a")) && json_is_null(json_object_get(value, "b")))
-		return result_json_flags(NULL);
-	return result_json_flags(root);
+	return r < 0 ? respond_error(ctx, &err) : respond_tree(ctx, 200, tree);
 }
 
 int respond_tree(struct request_ctx *ctx, int status, json_t *root)
 {
+	const json_t *value = json_object_get(root, "value");
+	/* A program's value prints every digit. A comparison of two results without a value has none. */
+	const bool no_value = json_is_null(json_object_get(value, "a")) &&
+			      json_is_null(json_object_get(value, "b"));
 	/* On a fiber if the route may have a large answer. */
-	char *text = root ? text_dump(root, tree_flags(root)) : NULL;
+	char *text = root ? text_dump(root, result_json_flags(no_value ? NULL : root)) : NULL;
 
 	json_decref(root);
 	return respond_take(ctx, status, "application/json", text, text ? strlen(text) : 0);

@@ -104,12 +104,6 @@ static bool is_text_key(const char *key)
 	return false;
 }
 
-/* `files` is a limit, too, but a form has files. */
-static bool is_limit(const char *key)
-{
-	return knob_find(key) && strcmp(key, "files") != 0;
-}
-
 /* filename NULL: a field. */
 static int put_value(struct upload *u, const char *key, const char *filename, struct span value)
 {
@@ -119,7 +113,8 @@ static int put_value(struct upload *u, const char *key, const char *filename, st
 		return put(u, u->request, key, base64_text(value));
 	if (filename)
 		return put(u, below(u, "files"), filename, text_or_bytes(value));
-	if (is_limit(key))
+	/* `files` is a limit, too, but a form has files. */
+	if (knob_find(key) && strcmp(key, "files") != 0)
 		return put(u, below(u, "limits"), key, text_or_bytes(value));
 	return put_tree(u, key, value);
 }
