@@ -63,15 +63,10 @@ void mcp_call_set(struct mcp_call *call, void *data, const struct mcp_call_ops *
 
 /* --- messages before the answer --- */
 
-static bool is_resumable(const struct mcp_call *call)
-{
-	return call->client && call->client->id[0];
-}
-
 /* The stream of a legacy call over HTTP begins with the first thing it says. */
 static struct mcp_stream *stream_of(struct mcp_call *call)
 {
-	if (!call->stream && is_resumable(call)) {
+	if (!call->stream && call->client && call->client->id[0]) {
 		call->stream = mcp_stream_new(&call->client->replay, false);
 		if (call->stream) {
 			call->stream->holder = &call->stream;
@@ -92,23 +87,19 @@ void mcp_call_begin(struct mcp_call *call, char ret_event[MCP_EVENT])
 		mcp_stream_keep(s, (struct span){ NULL, 0 }, ret_event);
 }
 
-static void say_text(struct mcp_call *call, struct span text)
-{
-	struct mcp_stream *s = stream_of(call);
-	char event[REPLAY_ID] = "";
-
-	if (s)
-		mcp_stream_keep(s, text, event);
-	if (call->door.ops)
-		call->door.ops->say(call->door.data, event, text);
-}
-
 void mcp_call_say(struct mcp_call *call, json_t *message)
 {
 	_cleanup_free_ char *text = mcp_message_text(message);
+	char event[REPLAY_ID] = "";
+	struct mcp_stream *s;
 
-	if (text && !call->is_cancelled && (call->door.ops || call->stream))
-		say_text(call, span_of(text));
+	if (!text || call->is_cancelled || (!call->door.ops && !call->stream))
+		return;
+	s = stream_of(call);
+	if (s)
+		mcp_stream_keep(s, span_of(text), event);
+	if (call->door.ops)
+		call->door.ops->say(call->door.data, event, span_of(text));
 }
 
 bool mcp_call_wants_progress(const struct mcp_call *call)
@@ -173,23 +164,16 @@ void mcp_call_log(struct mcp_call *call, enum mcp_log_level level, const char *l
 
 /* --- the end --- */
 
-static void call_unlink(struct mcp_call *call)
+void mcp_call_free(struct mcp_call *call)
 {
-	struct mcp *m = call->mcp;
-
 	if (call->previous)
 		call->previous->next = call->next;
 	else
-		m->calls = call->next;
+		call->mcp->calls = call->next;
 	if (call->next)
 		call->next->previous = call->previous;
 	if (call->client)
 		call->client->n_calls--;
-}
-
-void mcp_call_free(struct mcp_call *call)
-{
-	call_unlink(call);
 	mcp_unsubscribe_all(call->mcp, NULL, call);
 	if (call->ops && call->ops->free)
 		call->ops->free(call->data);
@@ -208,16 +192,6 @@ void mcp_call_free(struct mcp_call *call)
 	free(call);
 }
 
-static void end_stream(struct mcp_call *call, struct span text, char ret_event[REPLAY_ID])
-{
-	struct mcp_stream *s = call->stream;
-
-	if (text.len > 0)
-		mcp_stream_keep(s, text, ret_event);
-	s->has_ended = true;
-	s->door = (struct mcp_door){ NULL, NULL };
-}
-
 void mcp_call_end(struct mcp_call *call, enum mcp_outcome outcome, char *text)
 {
 	static const char no_memory[] = "{\"jsonrpc\":\"2.0\",\"id\":null,\"error\":{\"code\":"
@@ -234,8 +208,12 @@ void mcp_call_end(struct mcp_call *call, enum mcp_outcome outcome, char *text)
 		ending.text = span_of(text ? text : no_memory);
 	if (!text && !call->is_cancelled)
 		ending.outcome = MCP_FAILED;
-	if (call->stream)
-		end_stream(call, ending.text, event);
+	if (call->stream) {
+		if (ending.text.len > 0)
+			mcp_stream_keep(call->stream, ending.text, event);
+		call->stream->has_ended = true;
+		call->stream->door = (struct mcp_door){ NULL, NULL };
+	}
 	if (door.ops)
 		door.ops->end(door.data, &ending);
 	free(text);
@@ -342,9 +320,9 @@ void mcp_call_result(struct mcp_call *call, json_t *result)
 		     result ? mcp_message_text(mcp_make_result(call->id, result)) : NULL);
 }
 
-static json_t *answer_result(struct mcp_answer answer)
+void mcp_call_answer(struct mcp_call *call, struct mcp_answer answer)
 {
-	json_t *result;
+	json_t *result = NULL;
 
 	if (!answer.content && answer.structured) {
 		char *text = json_dumps(answer.structured,
@@ -354,21 +332,16 @@ static json_t *answer_result(struct mcp_answer answer)
 		answer.content = text ? json_pack("[{s:s, s:s}]", "type", "text", "text", text)
 				      : NULL;
 		free(text);
-		if (!answer.content) {
-			json_decref(answer.structured);
-			return NULL;
-		}
+	} else if (!answer.content) {
+		answer.content = json_array();
 	}
-	result = json_pack("{s:o, s:o*}", "content", answer.content ? answer.content : json_array(),
-			   "structuredContent", answer.structured);
-	if (result && answer.is_error)
-		(void)json_object_set_new(result, "isError", json_true());
-	return result;
-}
-
-void mcp_call_answer(struct mcp_call *call, struct mcp_answer answer)
-{
-	mcp_call_result(call, answer_result(answer));
+	if (answer.content)
+		result = json_pack("{s:o, s:o*, s:o*}", "content", answer.content,
+				   "structuredContent", answer.structured, "isError",
+				   answer.is_error ? json_true() : NULL);
+	else
+		json_decref(answer.structured);
+	mcp_call_result(call, result);
 }
 
 void mcp_call_refuse(struct mcp_call *call, const struct error *err)

@@ -9,14 +9,6 @@
 
 enum { COMPLETIONS_MAX = 100, NEWEST_EXECUTIONS = 100 };
 
-static const struct mcp_prompt_argument *argument_find(const struct mcp_prompt *p, const char *name)
-{
-	for (const struct mcp_prompt_argument *a = p->arguments; a->name; a++)
-		if (strcmp(a->name, name) == 0)
-			return a;
-	return NULL;
-}
-
 /* -ENOENT: what the reference names does not exist. */
 static int complete_values(struct mcp_call *call, const json_t *ref, const json_t *argument,
 			   json_t *values)
@@ -34,10 +26,11 @@ static int complete_values(struct mcp_call *call, const json_t *ref, const json_
 		const struct mcp_prompt_argument *a;
 
 		p = prompt ? mcp_prompt_find(call->mcp, prompt) : NULL;
-		a = p ? argument_find(p, name) : NULL;
 		if (!p)
 			return -ENOENT;
-		return a && a->complete ? a->complete(call, begins, values) : 0;
+		for (a = p->arguments; a->name && strcmp(a->name, name) != 0;)
+			a++;
+		return a->complete ? a->complete(call, begins, values) : 0;
 	}
 	if (strcmp(type, "ref/resource") != 0 || !mcp_plain_text(json_object_get(ref, "uri")))
 		return -EINVAL;
@@ -45,17 +38,6 @@ static int complete_values(struct mcp_call *call, const json_t *ref, const json_
 	if (!row)
 		return -ENOENT;
 	return row->complete && strcmp(name, "id") == 0 ? row->complete(call, begins, values) : 0;
-}
-
-static void answer_values(struct mcp_call *call, json_t *values)
-{
-	size_t total = json_array_size(values);
-
-	while (json_array_size(values) > COMPLETIONS_MAX)
-		(void)json_array_remove(values, json_array_size(values) - 1);
-	mcp_call_result(call,
-			json_pack("{s:{s:o, s:I, s:b}}", "completion", "values", values, "total",
-				  (json_int_t)total, "hasMore", total > COMPLETIONS_MAX));
 }
 
 int mcp_answer_complete(struct mcp_call *call, const json_t *params)
@@ -66,7 +48,13 @@ int mcp_answer_complete(struct mcp_call *call, const json_t *params)
 		       : -ENOMEM;
 
 	if (r >= 0) {
-		answer_values(call, values);
+		size_t total = json_array_size(values);
+
+		while (json_array_size(values) > COMPLETIONS_MAX)
+			(void)json_array_remove(values, json_array_size(values) - 1);
+		mcp_call_result(call, json_pack("{s:{s:o, s:I, s:b}}", "completion", "values",
+						values, "total", (json_int_t)total, "hasMore",
+						total > COMPLETIONS_MAX));
 		return 0;
 	}
 	json_decref(values);

@@ -87,7 +87,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (server_open(&f.server) < 0)
 		return 0;
 	in.door = door_of(&f.socket_door);
-	if (mcp_connect(f.server.mcp, &in, &f.socket, &err) < 0)
+	if (mcp_client_new(f.server.mcp, &in, &f.socket, &err) < 0)
 		abort();
 	for (size_t i = 0; i < LINES_MAX && span_split(&rest, '\n', &line); i++)
 		if (line.len <= TEXT_MAX_BYTES)

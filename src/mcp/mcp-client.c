@@ -64,29 +64,6 @@ struct mcp_call *mcp_client_call(const struct mcp_client *c, const json_t *id)
 	return call;
 }
 
-static struct mcp_call *call_of_client(const struct mcp_client *c)
-{
-	struct mcp_call *call = c->mcp->calls;
-
-	while (call && call->client != c)
-		call = call->next;
-	return call;
-}
-
-/* Its calls have no client from now on, and end by themselves. */
-static void cancel_calls(struct mcp_client *c)
-{
-	struct mcp_call *call;
-
-	while ((call = call_of_client(c))) {
-		call->client = NULL;
-		if (call->stream)
-			call->stream->holder = NULL;
-		call->stream = NULL;
-		mcp_call_cancel(call);
-	}
-}
-
 /* A call and its stream have the same door. */
 static void stream_set_door(struct mcp_stream *s, struct mcp_door door)
 {
@@ -107,21 +84,30 @@ static void end_door(struct mcp_door door, enum mcp_outcome outcome)
 		door.ops->end(door.data, &ending);
 }
 
-static void end_streams(struct mcp_client *c)
+void mcp_client_end(struct mcp_client *c)
 {
+	struct mcp_call *call = c->mcp->calls;
+
+	c->closing = true;
 	for (struct mcp_stream *s = c->replay.streams; s; s = s->next) {
 		const struct mcp_door door = s->door;
 
 		stream_set_door(s, (struct mcp_door){ NULL, NULL });
 		end_door(door, MCP_CANCELLED);
 	}
-}
-
-void mcp_client_end(struct mcp_client *c)
-{
-	c->closing = true;
-	end_streams(c);
-	cancel_calls(c);
+	/* Its calls have no client from now on, and end by themselves: each may end others. */
+	while (call) {
+		if (call->client != c) {
+			call = call->next;
+			continue;
+		}
+		call->client = NULL;
+		if (call->stream)
+			call->stream->holder = NULL;
+		call->stream = NULL;
+		mcp_call_cancel(call);
+		call = c->mcp->calls;
+	}
 	mcp_unsubscribe_all(c->mcp, c, NULL);
 	client_unlink(c);
 	mcp_replay_done(&c->replay);
@@ -272,12 +258,6 @@ enum mcp_outcome mcp_leave(struct mcp *m, const struct mcp_arrival *in)
 		return outcome;
 	mcp_client_end(c);
 	return MCP_ACCEPTED;
-}
-
-int mcp_connect(struct mcp *m, const struct mcp_arrival *in, struct mcp_client **ret,
-		struct error *err)
-{
-	return mcp_client_new(m, in, ret, err);
 }
 
 void mcp_disconnect(struct mcp_client *c)

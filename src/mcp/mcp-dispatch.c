@@ -59,11 +59,6 @@ static void end_with(const struct mcp_arrival *in, enum mcp_outcome outcome, jso
 	in->door.ops->end(in->door.data, &ending);
 }
 
-static void refuse_with(const struct mcp_arrival *in, const json_t *id, struct mcp_refusal r)
-{
-	end_with(in, r.outcome, mcp_make_error(id, r.code, r.text, r.data));
-}
-
 /* Words for the outcomes that need no more than words. */
 static const struct mcp_words {
 	int code;
@@ -91,15 +86,6 @@ static void refuse_plainly(const struct mcp_arrival *in, const json_t *id, enum 
 
 /* --- a request becomes a call --- */
 
-static bool is_within_bounds(struct mcp *m, const struct mcp_client *client, struct caller *caller)
-{
-	const struct slot_demand demand = { SLOT_MCP_CALLS, 1, 1 };
-
-	if (client && client->n_calls >= MCP_CALLS_PER_CLIENT)
-		return false;
-	return caller_check(m->options.callers, caller, demand, NULL) == 0;
-}
-
 static void read_meta(struct mcp_call *call)
 {
 	const json_t *meta = json_object_get(call->params, "_meta");
@@ -118,9 +104,11 @@ static struct mcp_call *call_new(struct mcp *m, const struct mcp_arrival *in,
 				 struct mcp_message *message, struct mcp_client *client)
 {
 	struct caller *caller = caller_get(m->options.callers, in->caller);
+	const struct slot_demand demand = { SLOT_MCP_CALLS, 1, 1 };
 	struct mcp_call *call = NULL;
 
-	if (caller && is_within_bounds(m, client, caller))
+	if (caller && (!client || client->n_calls < MCP_CALLS_PER_CLIENT) &&
+	    caller_check(m->options.callers, caller, demand, NULL) == 0)
 		call = calloc(1, sizeof(*call));
 	if (call) {
 		*call = (struct mcp_call){ .mcp = m,
@@ -147,12 +135,6 @@ static struct mcp_call *call_new(struct mcp *m, const struct mcp_arrival *in,
 	return call;
 }
 
-static void fail_call(struct mcp_call *call, int r)
-{
-	mcp_call_fail(call, MCP_INTERNAL_ERROR,
-		      r == -ENOMEM ? "out of memory" : "the server has failed", NULL);
-}
-
 /* Hands a call to its method. Returns it if it is still to be answered. */
 static struct mcp_call *answer_call(struct mcp_call *call, const struct mcp_headers *headers)
 {
@@ -170,7 +152,8 @@ static struct mcp_call *answer_call(struct mcp_call *call, const struct mcp_head
 	call->headers = NULL;
 	if (r >= 0)
 		return call;
-	fail_call(call, r);
+	mcp_call_fail(call, MCP_INTERNAL_ERROR,
+		      r == -ENOMEM ? "out of memory" : "the server has failed", NULL);
 	return NULL;
 }
 
@@ -199,20 +182,15 @@ static struct mcp_call *begin_call(struct mcp *m, const struct mcp_arrival *in,
 
 /* --- notifications and responses --- */
 
-static void take_cancelled(struct mcp_client *client, const struct mcp_message *message)
+static void take_notification(struct mcp_client *client, const struct mcp_message *message)
 {
 	const json_t *id = json_object_get(message->params, "requestId");
 	struct mcp_call *call = client && id ? mcp_client_call(client, id) : NULL;
 
 	/* An `initialize` is never cancelled. */
-	if (call && call->method->answer != mcp_answer_initialize)
+	if (call && strcmp(message->method, "notifications/cancelled") == 0 &&
+	    call->method->answer != mcp_answer_initialize)
 		mcp_call_cancel(call);
-}
-
-static void take_notification(struct mcp_client *client, const struct mcp_message *message)
-{
-	if (strcmp(message->method, "notifications/cancelled") == 0)
-		take_cancelled(client, message);
 }
 
 /* --- the two eras --- */
@@ -233,7 +211,7 @@ static struct mcp_call *take_modern(struct mcp *m, const struct mcp_arrival *in,
 	like.method = mcp_method_find(message->method, MCP_MODERN);
 	r = mcp_judge_modern(message, in->headers, like.method ? like.method->name_key : NULL);
 	if (r.outcome != MCP_ANSWERED) {
-		refuse_with(in, message->id, r);
+		end_with(in, r.outcome, mcp_make_error(message->id, r.code, r.text, r.data));
 		return NULL;
 	}
 	if (!like.method) {
@@ -365,21 +343,12 @@ static json_t *capabilities(const struct mcp *m, enum mcp_era era)
 	return able;
 }
 
-/* The revision that both sides speak: the client's, if it is known, else the newest legacy one. */
-static const char *agree_version(const json_t *params)
-{
-	const json_t *asked = json_object_get(params, "protocolVersion");
-	const char *known = mcp_legacy_version(
-		(struct span){ json_string_value(asked), json_string_length(asked) });
-
-	return known ? known : mcp_legacy_versions[0];
-}
-
 int mcp_answer_initialize(struct mcp_call *call, const json_t *params)
 {
+	const json_t *asked = json_object_get(params, "protocolVersion");
 	struct mcp_client *c = call->client;
 
-	if (!json_is_string(json_object_get(params, "protocolVersion"))) {
+	if (!json_is_string(asked)) {
 		const bool never_began = c->id[0] && !c->version;
 
 		mcp_call_fail(call, MCP_INVALID_PARAMS, "params.protocolVersion: give a text",
@@ -388,7 +357,11 @@ int mcp_answer_initialize(struct mcp_call *call, const json_t *params)
 			mcp_client_end(c);
 		return 0;
 	}
-	c->version = agree_version(params);
+	/* The revision that both sides speak: the client's, if it is known, else the newest legacy one. */
+	c->version = mcp_legacy_version(
+		(struct span){ json_string_value(asked), json_string_length(asked) });
+	if (!c->version)
+		c->version = mcp_legacy_versions[0];
 	call->version = c->version;
 	json_decref(c->able);
 	c->able = json_incref(json_object_get(params, "capabilities"));
@@ -443,8 +416,15 @@ static int on_mcp_tick(void *data, uint32_t events _unused_)
 	return 0;
 }
 
-static void set_rules(struct slot_rule rules[_SLOT_MAX])
+int mcp_new(const struct mcp_options *options, struct mcp **ret, struct error *err)
 {
+	struct slot_rule *rules = options->callers->rules;
+	struct mcp *m = calloc(1, sizeof(*m));
+	int r;
+
+	if (!m)
+		return error_oom(err);
+	m->options = *options;
 	rules[SLOT_MCP_CLIENTS] = (struct slot_rule){ .max = MCP_CLIENTS_MAX,
 						      .own_max = MCP_CLIENTS_PER_CALLER };
 	rules[SLOT_MCP_CALLS] = (struct slot_rule){ .max = MCP_CALLS_MAX,
@@ -453,17 +433,6 @@ static void set_rules(struct slot_rule rules[_SLOT_MAX])
 						      .own_max = MCP_LISTENS_PER_CALLER };
 	rules[SLOT_MCP_REPLAY_BYTES] = (struct slot_rule){ .max = REPLAY_TOTAL_BYTES,
 							   .own_max = REPLAY_TOTAL_BYTES / 2 };
-}
-
-int mcp_new(const struct mcp_options *options, struct mcp **ret, struct error *err)
-{
-	struct mcp *m = calloc(1, sizeof(*m));
-	int r;
-
-	if (!m)
-		return error_oom(err);
-	m->options = *options;
-	set_rules(m->options.callers->rules);
 	while (getrandom(m->secret, sizeof(m->secret), 0) != (ssize_t)sizeof(m->secret))
 		;
 	r = mcp_lists_make(m);

@@ -87,9 +87,6 @@ struct mcp_client {
 
 enum mcp_outcome mcp_client_find(struct mcp *m, const struct mcp_arrival *in,
 				 struct mcp_client **ret);
-/* ERROR_BUSY: the caller has as many as it may, and none is idle. */
-int mcp_client_new(struct mcp *m, const struct mcp_arrival *in, struct mcp_client **ret,
-		   struct error *err) _must_check_;
 void mcp_client_used(struct mcp_client *c);
 /* Cancels its calls, ends its streams. */
 void mcp_client_end(struct mcp_client *c);

@@ -135,19 +135,15 @@ static json_t *task_read(struct mcp_call *call, const struct task_place *place)
 	return NULL;
 }
 
-static const char *task_status(const json_t *execution)
-{
-	const char *status = json_string_value(json_object_get(execution, "status"));
-
-	if (!status || strcmp(status, "queued") == 0 || strcmp(status, "running") == 0)
-		return "working";
-	return strcmp(status, "cancelled") == 0 ? "cancelled" : "completed";
-}
-
 /* It was made, and it last changed: at its end, or now. */
 json_t *mcp_task_state(const char *id, const json_t *execution)
 {
-	const char *status = task_status(execution);
+	const char *native = json_string_value(json_object_get(execution, "status"));
+	const char *status = !native || strcmp(native, "queued") == 0 ||
+					     strcmp(native, "running") == 0
+				     ? "working"
+			     : strcmp(native, "cancelled") == 0 ? "cancelled"
+								: "completed";
 	const char *created = json_string_value(json_object_get(execution, "created_at"));
 	const json_t *duration = json_object_get(execution, "duration");
 	char now[UTC_SIZE], ended[UTC_SIZE];

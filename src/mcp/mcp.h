@@ -154,8 +154,8 @@ void mcp_stream_gone(struct mcp_stream *stream);
 /* DELETE: ends the session; MCP_ACCEPTED. */
 enum mcp_outcome mcp_leave(struct mcp *m, const struct mcp_arrival *in);
 
-/* A WebSocket: a client of its own, of both eras, that has one door for all its messages. */
-int mcp_connect(struct mcp *m, const struct mcp_arrival *in, struct mcp_client **ret,
-		struct error *err) _must_check_;
+/* A WebSocket: a client of its own, of both eras, that has one door for all its messages. ERROR_BUSY: the caller has as many as it may, and none is idle. */
+int mcp_client_new(struct mcp *m, const struct mcp_arrival *in, struct mcp_client **ret,
+		   struct error *err) _must_check_;
 /* The connection has ended: its calls are cancelled. */
 void mcp_disconnect(struct mcp_client *client);

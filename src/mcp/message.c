@@ -17,11 +17,6 @@ static int message_fault(struct mcp_fault *fault, enum mcp_code code, const json
 	return -EINVAL;
 }
 
-static bool is_id(const json_t *id)
-{
-	return json_is_string(id) || json_is_integer(id);
-}
-
 const char *mcp_plain_text(const json_t *value)
 {
 	const char *text = json_string_value(value);
@@ -58,7 +53,7 @@ static int read_object(struct mcp_message *m, struct mcp_fault *fault)
 	const json_t *method = json_object_get(m->root, "method");
 	const char *wrong;
 
-	m->id = is_id(id) ? (json_t *)(uintptr_t)id : NULL;
+	m->id = json_is_string(id) || json_is_integer(id) ? (json_t *)(uintptr_t)id : NULL;
 	m->result = json_object_get(m->root, "result");
 	m->error = json_object_get(m->root, "error");
 	m->params = json_object_get(m->root, "params");

@@ -91,23 +91,18 @@ struct mcp_stream *mcp_stream_find(struct mcp_replay *r, uint64_t number)
 	return s;
 }
 
-static bool replay_has_room(const struct mcp_replay *r, size_t n)
-{
-	const struct slot_demand demand = { SLOT_MCP_REPLAY_BYTES, (int64_t)n, 0 };
-
-	return n <= REPLAY_BYTES &&
-	       caller_check(r->charge.callers, r->charge.caller, demand, NULL) == 0;
-}
-
 void mcp_stream_keep(struct mcp_stream *s, struct span text, char ret_event[REPLAY_ID])
 {
 	struct mcp_replay *r = s->replay;
-	struct mcp_kept *k;
+	const struct slot_demand demand = { SLOT_MCP_REPLAY_BYTES, (int64_t)text.len, 0 };
+	struct mcp_kept *k = NULL;
 
 	(void)snprintf(ret_event, REPLAY_ID, "%" PRIu64 "-%" PRIu64, s->number, s->events++);
 	while (r->first && text.len <= REPLAY_BYTES && r->bytes + text.len > REPLAY_BYTES)
 		drop_oldest(r);
-	k = text.len > 0 && replay_has_room(r, text.len) ? malloc(sizeof(*k) + text.len) : NULL;
+	if (text.len > 0 && text.len <= REPLAY_BYTES &&
+	    caller_check(r->charge.callers, r->charge.caller, demand, NULL) == 0)
+		k = malloc(sizeof(*k) + text.len);
 	if (!k)
 		return;
 	*k = (struct mcp_kept){ .stream = s->number, .event = s->events - 1, .len = text.len };

@@ -153,13 +153,6 @@ const struct mcp_resource *mcp_template_find(const struct mcp *m, const char *ur
 
 /* --- lists --- */
 
-static json_t *resource_to_json(const struct mcp_resource *row)
-{
-	return json_pack("{s:s, s:s, s:s*, s:s*, s:s*}", is_template(row) ? "uriTemplate" : "uri",
-			 row->uri, "name", row->name, "title", row->title, "description",
-			 row->description, "mimeType", row->mime_type);
-}
-
 json_t *mcp_resources_listed(const struct mcp *m, bool templates)
 {
 	json_t *list = json_array();
@@ -167,7 +160,12 @@ json_t *mcp_resources_listed(const struct mcp *m, bool templates)
 	for (const struct mcp_tables *const *t = m->options.tables; *t; t++)
 		for (const struct mcp_resource *row = (*t)->resources; row && row->uri; row++)
 			if (is_template(row) == templates &&
-			    json_array_append_new(list, resource_to_json(row)) < 0) {
+			    json_array_append_new(
+				    list,
+				    json_pack("{s:s, s:s, s:s*, s:s*, s:s*}",
+					      templates ? "uriTemplate" : "uri", row->uri, "name",
+					      row->name, "title", row->title, "description",
+					      row->description, "mimeType", row->mime_type)) < 0) {
 				json_decref(list);
 				return NULL;
 			}

@@ -165,16 +165,6 @@ static bool is_owned(const struct mcp_subscription *s, const struct mcp_client *
 	return client ? s->client == client : s->call == call;
 }
 
-static size_t count_owned(const struct mcp *m, const struct mcp_client *client,
-			  const struct mcp_call *call)
-{
-	size_t n = 0;
-
-	for (const struct mcp_subscription *s = m->subscriptions; s; s = s->next)
-		n += is_owned(s, client, call);
-	return n;
-}
-
 /* What is subscribed to, by a call for itself (modern) or for its client. */
 struct subject {
 	const char *uri;
@@ -190,8 +180,11 @@ static int subscribe(struct mcp_call *call, struct subject to, struct error *err
 	struct caller *caller = call->charge.caller;
 	struct mcp_subscription *s;
 	int r = caller_check(m->options.callers, caller, demand, err);
+	size_t owned = 0;
 
-	if (r == 0 && count_owned(m, client, client ? NULL : call) >= SUBSCRIPTIONS_PER_OWNER)
+	for (s = m->subscriptions; s; s = s->next)
+		owned += is_owned(s, client, call);
+	if (r == 0 && owned >= SUBSCRIPTIONS_PER_OWNER)
 		r = error_set(err, ERROR_BUSY, EBUSY, "at most %d subscriptions at once",
 			      SUBSCRIPTIONS_PER_OWNER);
 	if (r < 0)
@@ -286,18 +279,13 @@ static const struct list_change {
 	{ MCP_RESOURCES_CHANGED, "resourcesListChanged", "notifications/resources/list_changed" },
 };
 
-static bool list_may_change(const struct mcp *m, enum mcp_change change)
-{
-	return change != MCP_RESOURCES_CHANGED && mcp_lists_may_change(m);
-}
-
 static void honour_lists(struct mcp_call *call, const json_t *wishes, json_t *honoured)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(list_changes); i++) {
 		const struct list_change *c = &list_changes[i];
 
 		if (!json_is_true(json_object_get(wishes, c->wish)) ||
-		    !list_may_change(call->mcp, c->change))
+		    c->change == MCP_RESOURCES_CHANGED || !mcp_lists_may_change(call->mcp))
 			continue;
 		call->listens_to |= c->change;
 		(void)json_object_set_new(honoured, c->wish, json_true());

@@ -323,16 +323,6 @@ static int take_block(struct text_scan *s, struct error *err)
 	return r;
 }
 
-/* The lines were counted; the second pass begins. */
-static void begin_pass(struct text_scan *s, int64_t total)
-{
-	s->counting = false;
-	s->query.start_line = MAX(total + s->query.start_line + 1, (int64_t)1);
-	s->offset = 0;
-	s->line = 1;
-	s->partial.len = 0;
-}
-
 static int end_pass(struct text_scan *s, struct error *err)
 {
 	int r = 0;
@@ -344,7 +334,12 @@ static int end_pass(struct text_scan *s, struct error *err)
 	if (r < 0)
 		return r;
 	if (s->counting) {
-		begin_pass(s, s->line - 1);
+		/* The lines were counted; the second pass begins. */
+		s->counting = false;
+		s->query.start_line = MAX(s->line + s->query.start_line, (int64_t)1);
+		s->offset = 0;
+		s->line = 1;
+		s->partial.len = 0;
 		return 1;
 	}
 	s->page.total_lines = s->line - 1;

@@ -41,18 +41,6 @@ static void answer_result(struct mcp_work *w, const struct tool_call *call, cons
 		    !status || strcmp(status, "success") != 0);
 }
 
-static int execute(struct mcp_work *w, const struct tool_call *call, struct execution **ret,
-		   struct error *err)
-{
-	struct work_request request = { .body = call->turn ? call->turn : call->request,
-					.timeout = call->timeout };
-	int r = 0;
-
-	if (call->turn)
-		r = session_get(w->app->sessions, w->caller, call->request, &request.session, err);
-	return r < 0 ? r : work_execute(w, &request, ret, err);
-}
-
 void run_execute_code(struct mcp_work *w)
 {
 	const struct tool_limits none = { 0 }, *limits = w->app->tool_limits;
@@ -61,13 +49,21 @@ void run_execute_code(struct mcp_work *w)
 	struct tool_call call = { 0 };
 	struct execution *x = NULL;
 	struct error err = { 0 };
+	struct work_request request = { 0 };
 	int r = tool_read(w->arguments, &options, &call);
 
-	if (r < 0)
-		work_answer(w, NULL, NULL, true);
-	else if (call.answer)
+	if (r < 0 || call.answer) {
 		work_answer(w, json_incref(call.answer), NULL, true);
-	else if ((r = execute(w, &call, &x, &err)) == 0)
+		tool_done(&call);
+		return;
+	}
+	request.body = call.turn ? call.turn : call.request;
+	request.timeout = call.timeout;
+	if (call.turn)
+		r = session_get(w->app->sessions, w->caller, call.request, &request.session, &err);
+	if (r == 0)
+		r = work_execute(w, &request, &x, &err);
+	if (r == 0)
 		answer_result(w, &call, execution_result(x));
 	else if (r != -ECANCELED)
 		work_answer(w, tool_refusal(&err), NULL, true);

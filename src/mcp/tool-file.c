@@ -25,44 +25,25 @@ enum {
 
 /* --- files of a live session --- */
 
-struct file_awaited {
-	struct mcp_work *work;
-	bool replied;
-	json_t *answer;
-	struct error err;
-};
-
 static void on_file(void *data, const json_t *answer, const struct error *err)
 {
-	struct file_awaited *a = data;
-
-	a->replied = true;
-	a->err = *err;
-	if (err->code == ERROR_NONE)
-		a->answer = json_incref((json_t *)(uintptr_t)answer);
-	work_wake(a->work);
+	work_replied(data,
+		     err->code == ERROR_NONE ? json_incref((json_t *)(uintptr_t)answer) : NULL,
+		     err);
 }
 
-/* *ret: a new reference. A reply always comes. */
+/* *ret: a new reference. */
 static int ask_file(struct mcp_work *w, const struct session_file *file, json_t **ret,
 		    struct error *err)
 {
-	struct file_awaited a = { .work = w };
+	struct work_reply reply = { .work = w };
 	struct session *s = NULL;
 	int r = tool_session(w, &s, err);
 
 	if (r == 0)
-		r = session_file(s, file, (struct session_file_reply){ &a, on_file }, err);
-	if (r < 0)
-		return r;
-	while (!a.replied)
-		work_wait(0);
-	if (a.err.code != ERROR_NONE) {
-		*err = a.err;
-		return -EIO;
-	}
-	*ret = a.answer;
-	return 0;
+		r = session_file(s, file, (struct session_file_reply){ &reply, on_file }, err);
+	*ret = work_await(&reply, r, err);
+	return r == 0 && reply.err.code != ERROR_NONE ? -EIO : r;
 }
 
 int session_file_write(struct mcp_work *w, const char *path, struct span bytes, struct error *err)
@@ -325,21 +306,19 @@ static json_t *image_content(const struct mcp_work *w, const struct text_source 
 	return block ? json_pack("[o]", block) : NULL;
 }
 
-static json_t *image_page(const struct text_source *source)
-{
-	return json_pack("{s:s, s:n, s:n, s:n, s:n, s:n, s:n, s:I, s:b, s:b, s:s}", "text", "",
-			 "first_line", "last_line", "total_lines", "matches", "next_line",
-			 "next_offset", "size", (json_int_t)source->size, "complete", 1, "binary",
-			 1, "note", "It is an image; it follows.");
-}
-
 static void answer_file(struct mcp_work *w, const struct text_source *text)
 {
 	json_t *images = image_content(w, text), *page;
 	struct error err = { 0 };
 
 	if (images) {
-		work_answer(w, image_page(text), images, false);
+		work_answer(w,
+			    json_pack("{s:s, s:n, s:n, s:n, s:n, s:n, s:n, s:I, s:b, s:b, s:s}",
+				      "text", "", "first_line", "last_line", "total_lines",
+				      "matches", "next_line", "next_offset", "size",
+				      (json_int_t)text->size, "complete", 1, "binary", 1, "note",
+				      "It is an image; it follows."),
+			    images, false);
 		return;
 	}
 	page = text_page_of(w, &(struct page_source){ *text, true }, &err);
@@ -395,15 +374,6 @@ static int compare_paths(const void *a, const void *b)
 		      json_string_value(json_object_get(*y, "path")));
 }
 
-static bool is_file(const json_t *entry)
-{
-	const char *type = json_string_value(json_object_get(entry, "type"));
-
-	return json_string_value(json_object_get(entry, "path")) &&
-	       json_is_integer(json_object_get(entry, "size")) &&
-	       (!type || strcmp(type, "directory") != 0);
-}
-
 /* The sorted files behind `after`, as many as an answer holds. */
 static int fill_page(const json_t *const *sorted, size_t n, const char *after, json_t *made)
 {
@@ -437,9 +407,15 @@ static json_t *files_page(const json_t *entries, const char *after)
 	json_t *made;
 	size_t files = 0;
 
-	for (size_t i = 0; sorted && i < n; i++)
-		if (is_file(json_array_get(entries, i)))
-			sorted[files++] = json_array_get(entries, i);
+	for (size_t i = 0; sorted && i < n; i++) {
+		const json_t *entry = json_array_get(entries, i);
+		const char *type = json_string_value(json_object_get(entry, "type"));
+
+		if (json_string_value(json_object_get(entry, "path")) &&
+		    json_is_integer(json_object_get(entry, "size")) &&
+		    (!type || strcmp(type, "directory") != 0))
+			sorted[files++] = entry;
+	}
 	made = sorted ? json_pack("{s:[], s:I, s:n}", "files", "total", (json_int_t)files, "next")
 		      : NULL;
 	if (!made)

@@ -8,22 +8,9 @@
 
 /* --- list_languages --- */
 
-struct languages_awaited {
-	struct mcp_work *work;
-	bool answered;
-	json_t *tree;
-	struct error err;
-};
-
 static void on_languages(void *data, json_t *tree, const struct error *err)
 {
-	struct languages_awaited *a = data;
-
-	a->answered = true;
-	a->tree = tree;
-	if (!tree && err)
-		a->err = *err;
-	work_wake(a->work);
+	work_replied(data, tree, tree ? NULL : err);
 }
 
 static bool has_sessions(const struct mcp_options *app, const char *name)
@@ -83,18 +70,16 @@ static json_t *brief_languages(const struct mcp_options *app, const json_t *tree
 
 void run_list_languages(struct mcp_work *w)
 {
-	struct languages_awaited a = { .work = w };
+	struct work_reply reply = { .work = w };
 	struct error err = { 0 };
 	int r = executor_ask(w->app->executor, EXECUTOR_LANGUAGES,
-			     (struct executor_asker){ &a, on_languages }, &err);
+			     (struct executor_asker){ &reply, on_languages }, &err);
+	json_auto_t *tree = work_await(&reply, r, &err);
 
-	while (r == 0 && !a.answered)
-		work_wait(0);
-	if (r < 0 || !a.tree)
-		work_refuse(w, r < 0 ? &err : &a.err);
+	if (tree)
+		work_answer(w, brief_languages(w->app, tree), NULL, false);
 	else
-		work_answer(w, brief_languages(w->app, a.tree), NULL, false);
-	json_decref(a.tree);
+		work_refuse(w, &err);
 }
 
 /* --- explain_policy --- */
@@ -124,23 +109,14 @@ static json_t *rules_of(const json_t *decision)
 	return list;
 }
 
-/* The arguments as a request: with code, which no policy looks at. */
-static json_t *request_of(const struct mcp_work *w)
-{
-	json_t *request = json_copy(w->arguments);
-
-	if (request && !work_text(w, "language"))
-		(void)json_object_set_new(request, "language", json_string("python"));
-	if (request)
-		(void)json_object_set_new(request, "code", json_string("0"));
-	return request;
-}
-
 void run_explain_policy(struct mcp_work *w)
 {
-	json_t *request = request_of(w), *decision = NULL;
+	/* The arguments as a request: with code, which no policy looks at. */
+	json_auto_t *request = json_pack("{s:s, s:s}", "language", "python", "code", "0");
+	json_auto_t *decision = NULL;
 	struct error err = { 0 };
-	int r = request ? executor_explain(w->app->executor, request, &decision, &err)
+	int r = request && json_object_update(request, w->arguments) == 0
+			? executor_explain(w->app->executor, request, &decision, &err)
 			: error_oom(&err);
 	const bool refused = err.code == ERROR_INPUT || err.code == ERROR_POLICY ||
 			     err.code == ERROR_RUNTIME;
@@ -154,6 +130,4 @@ void run_explain_policy(struct mcp_work *w)
 				      r < 0 && err.field[0] ? err.field : NULL, "rules",
 				      rules_of(decision), "policies", policy_names(w)),
 			    NULL, false);
-	json_decref(decision);
-	json_decref(request);
 }

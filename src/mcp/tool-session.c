@@ -32,62 +32,39 @@ static json_t *brief_session(json_t *tree)
 
 /* --- replies of a session --- */
 
-struct session_awaited {
-	struct mcp_work *work;
-	bool replied;
-	json_t *sessions; /* of a fork */
-	json_t *session;
-	struct error err;
-};
-
 static void on_session(void *data, struct session *s, const struct error *err)
 {
-	struct session_awaited *a = data;
-
-	a->replied = true;
-	if (err)
-		a->err = *err;
-	else if (s)
-		a->session = session_to_json(s);
-	work_wake(a->work);
+	work_replied(data, !err && s ? session_to_json(s) : NULL, err);
 }
 
-/* A reply always comes, and the session lives on when the call was let go. */
-static void await_reply(const struct session_awaited *a)
+/* The session lives on when the call was let go. */
+static void answer_session(struct mcp_work *w, struct work_reply *reply, int r, struct error *err)
 {
-	while (!a->replied)
-		work_wait(0);
-}
+	json_t *session = work_await(reply, r, err);
 
-static void answer_session(struct mcp_work *w, struct session_awaited *a, int r,
-			   const struct error *refusal)
-{
-	if (r == 0)
-		await_reply(a);
-	if (r < 0 || !a->session)
-		work_refuse(w, r < 0 ? refusal : &a->err);
+	if (session)
+		work_answer(w, brief_session(session), NULL, false);
 	else
-		work_answer(w, brief_session(a->session), NULL, false);
+		work_refuse(w, err);
 }
 
 /* --- create_session --- */
 
 void run_create_session(struct mcp_work *w)
 {
-	struct session_awaited a = { .work = w };
+	struct work_reply reply = { .work = w };
 	struct session *s = NULL;
 	struct error err = { 0 };
 	int r = session_create(w->app->sessions, w->caller, w->arguments,
-			       (struct session_reply){ &a, on_session }, &err);
+			       (struct session_reply){ &reply, on_session }, &err);
+	const json_t *made = work_await(&reply, r, &err);
 
-	if (r == 0)
-		await_reply(&a);
 	/* No client would ever know the id of a session whose call was cancelled. */
-	if (a.session && (w->cancelled || !w->call) &&
+	if (made && (w->cancelled || !w->call) &&
 	    session_find(w->app->sessions, w->caller,
-			 json_string_value(json_object_get(a.session, "id")), &s, NULL) == 0)
+			 json_string_value(json_object_get(made, "id")), &s, NULL) == 0)
 		session_close(s);
-	answer_session(w, &a, r, &err);
+	answer_session(w, &reply, r, &err);
 }
 
 /* --- run_in_session --- */
@@ -184,48 +161,43 @@ void run_in_session(struct mcp_work *w)
 
 static void on_forks(void *data, struct session *const *list, size_t n, const struct error *err)
 {
-	struct session_awaited *a = data;
+	json_t *sessions = err ? NULL : json_array();
 
-	a->replied = true;
-	if (err)
-		a->err = *err;
-	else
-		a->sessions = json_array();
-	for (size_t i = 0; a->sessions && i < n; i++)
-		(void)json_array_append_new(a->sessions, brief_session(session_to_json(list[i])));
-	work_wake(a->work);
+	for (size_t i = 0; sessions && i < n; i++)
+		(void)json_array_append_new(sessions, brief_session(session_to_json(list[i])));
+	work_replied(data, sessions, err);
 }
 
 void run_fork_session(struct mcp_work *w)
 {
-	struct session_awaited a = { .work = w };
+	struct work_reply reply = { .work = w };
 	struct session *s = NULL;
 	struct error err = { 0 };
+	json_t *sessions;
 	int r = tool_session(w, &s, &err);
 
 	if (r == 0)
 		r = session_fork(s, work_number(w, "count", 1),
-				 (struct session_fork_reply){ &a, on_forks }, &err);
-	if (r == 0)
-		await_reply(&a);
-	if (r < 0 || !a.sessions)
-		work_refuse(w, r < 0 ? &err : &a.err);
+				 (struct session_fork_reply){ &reply, on_forks }, &err);
+	sessions = work_await(&reply, r, &err);
+	if (sessions)
+		work_answer(w, json_pack("{s:o}", "sessions", sessions), NULL, false);
 	else
-		work_answer(w, json_pack("{s:o}", "sessions", a.sessions), NULL, false);
+		work_refuse(w, &err);
 }
 
 /* --- reset_session, close_session --- */
 
 void run_reset_session(struct mcp_work *w)
 {
-	struct session_awaited a = { .work = w };
+	struct work_reply reply = { .work = w };
 	struct session *s = NULL;
 	struct error err = { 0 };
 	int r = tool_session(w, &s, &err);
 
 	if (r == 0)
-		r = session_reset(s, (struct session_reply){ &a, on_session }, &err);
-	answer_session(w, &a, r, &err);
+		r = session_reset(s, (struct session_reply){ &reply, on_session }, &err);
+	answer_session(w, &reply, r, &err);
 }
 
 void run_close_session(struct mcp_work *w)

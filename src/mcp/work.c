@@ -189,6 +189,24 @@ void work_wait(int64_t until_ns)
 		fiber_wait();
 }
 
+void work_replied(struct work_reply *reply, json_t *tree, const struct error *err)
+{
+	reply->came = true;
+	reply->tree = tree;
+	if (err)
+		reply->err = *err;
+	work_wake(reply->work);
+}
+
+json_t *work_await(struct work_reply *reply, int r, struct error *err)
+{
+	while (r == 0 && !reply->came)
+		work_wait(0);
+	if (r == 0 && reply->err.code != ERROR_NONE)
+		*err = reply->err;
+	return reply->tree;
+}
+
 struct scan_step {
 	struct text_scan *scan;
 	struct error *err;

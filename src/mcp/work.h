@@ -53,6 +53,18 @@ void work_fail(struct mcp_work *w, const struct error *err);
 void work_wait(int64_t until_ns);
 void work_wake(struct mcp_work *w);
 
+/* What a work waits for: the callback fills it and wakes the work, which a reply always does, also when the call was let go meanwhile. */
+struct work_reply {
+	struct mcp_work *work;
+	bool came;
+	json_t *tree; /* a reference; or NULL */
+	struct error err;
+};
+/* Takes over tree. err: NULL, or with ERROR_NONE: none. */
+void work_replied(struct work_reply *reply, json_t *tree, const struct error *err);
+/* Waits when r is 0. The tree, which is *r's from now on; or NULL, and err says why. */
+json_t *work_await(struct work_reply *reply, int r, struct error *err);
+
 /*
  * Runs a request, in the session if there is one, until it has ended; tells progress, and stops it when the call is cancelled. *ret is a
  * reference. -ECANCELED: the call was let go, and there is nothing to answer.

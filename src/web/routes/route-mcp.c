@@ -349,7 +349,7 @@ static int mcp_socket_get(struct request_ctx *ctx)
 	(void)snprintf(m->caller, sizeof(m->caller), "%s", request_principal(ctx)->name);
 	m->sees_all = !request_viewer(ctx);
 	in = arrival_in(m);
-	r = mcp_connect(m->mcp, &in, &m->client, &err);
+	r = mcp_client_new(m->mcp, &in, &m->client, &err);
 	if (r < 0) {
 		free(m);
 		return respond_error(ctx, &err);
