@@ -36,9 +36,10 @@ struct api {
 	size_t openapi_len;
 	struct question *questions[QUESTIONS];
 	struct access_counts access;
-	/* names and aliases of languages, as POST /execute takes them; NULL-terminated */
-	char **languages;
-	char **language_names;	     /* the language of each of them */
+	struct registry *registry;	/* whose texts the next three borrow */
+	const struct language **sorted; /* by name; ends with NULL */
+	const char *
+		*languages; /* names and aliases, as POST /execute takes them; NULL-terminated */
 	struct tool_language *tools; /* for execute_code, in the order of its messages */
 };
 

@@ -259,7 +259,7 @@ static int read_call(struct request_ctx *ctx, struct execute_call *ret)
 
 	(void)snprintf(content_type, sizeof(content_type), "%.*s", (int)type.len,
 		       type.data ? type.data : "");
-	reading.options.languages = (const char *const *)api->languages;
+	reading.options.languages = api->languages;
 	worker_call(reading.in.body.len, read_body, &reading);
 	return reading.r;
 }
