@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The Model Context Protocol over the engine and the sessions. One implementation serves all doors: web/routes/route-mcp.c (HTTP),
- * web/routes/mcp-socket.c (WebSocket, which `atoll mcp` bridges to standard input and output).
+ * The Model Context Protocol over the engine and the sessions. One implementation serves all doors: web/routes/route-mcp.c (HTTP,
+ * and a WebSocket, which `atoll mcp` bridges to standard input and output).
  *
  *   door ── mcp_take: one JSON-RPC message ──▶ era, checks ──▶ method ──▶ tool, resource, prompt …
  *   door ◀── mcp_door: notifications of that call, then its answer ──────────┘

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A WebSocket that sends events, and takes messages. Its owner has it as a member, gives the next event when it is asked for
- * one, and handles the messages. attach.c, attach-session.c and mcp-socket.c are owners.
+ * one, and handles the messages. attach.c, attach-session.c and route-mcp.c are owners.
  */
 #pragma once
 
