@@ -165,30 +165,23 @@ void audit_created(struct execution *x)
 		LOG_I64("disk", l->disk_bytes), LOG_I64("output_total", l->output_total_bytes));
 }
 
-static bool is_near(const struct execution *x, const struct result *res)
+void audit_ended(struct execution *x)
 {
-	if (res->verdict.status == STATUS_LIMIT || res->verdict.status == STATUS_TIMEOUT)
-		return true;
-	return x->program_ns && x->limits.memory_bytes > 0 &&
-	       res->usage.memory_peak_bytes / NEAR_PERCENT >= x->limits.memory_bytes / 100;
-}
-
-void audit_ended(struct execution *x, const struct result *res)
-{
+	const struct run_summary *end = &x->record.summary;
 	struct engine *e = x->engine;
 
 	if (e->o.audit->fd >= 0)
 		log_say(e->o.audit, LOG_INFO, x->program_ns ? "sandbox destroyed" : "ended",
 			LOG_TEXT("id", x->id), LOG_TEXT("caller", x->caller->name),
-			LOG_TEXT("status", status_name(res->verdict.status)),
-			LOG_I64("exit_code", res->verdict.exit_code),
-			LOG_TEXT("cause", cause_name(res->verdict.cause.kind)),
-			LOG_US("duration", res->duration_us),
-			LOG_US("cpu", res->usage.user_us + res->usage.system_us),
-			LOG_I64("memory_peak", res->usage.memory_peak_bytes),
-			LOG_BOOL("warm", x->warm));
-	if (res->verdict.cause.kind == CAUSE_SIGNAL)
+			LOG_TEXT("status", status_name(end->status)),
+			LOG_I64("exit_code", end->exit_code),
+			LOG_TEXT("cause", cause_name(end->cause)),
+			LOG_US("duration", end->duration_us), LOG_US("cpu", end->cpu_us),
+			LOG_I64("memory_peak", end->memory_peak_bytes), LOG_BOOL("warm", x->warm));
+	if (end->cause == CAUSE_SIGNAL)
 		count_alert(e, x->caller->name, ALERT_CRASH);
-	if (is_near(x, res))
+	if (end->status == STATUS_LIMIT || end->status == STATUS_TIMEOUT ||
+	    (x->program_ns && x->limits.memory_bytes > 0 &&
+	     end->memory_peak_bytes / NEAR_PERCENT >= x->limits.memory_bytes / 100))
 		count_alert(e, x->caller->name, ALERT_NEAR);
 }

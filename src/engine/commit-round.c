@@ -64,7 +64,7 @@ static struct execution *pick(struct engine *e)
 {
 	/* A job's start must be on record, and a broker must judge it; an execution that a caller waits for was judged already. */
 	bool jobs = !e->draining && history_health(e->o.history).degraded == 0 &&
-		    executor_is_ready(e->o.executor);
+		    e->o.runner->vtable->is_ready(e->o.runner);
 	const struct queue_rule rule = { .odd = !jobs, .may = may_run, .data = e };
 	struct queue_item *item = queue_pop(&e->queue, &rule);
 
@@ -103,13 +103,13 @@ static void pick_all(struct engine *e)
 static void place(struct execution_list *fresh)
 {
 	for (struct execution *x = fresh->first; x; x = x->list_next) {
-		if (x->cancel_wanted && !x->record.ended)
-			x->record.ended = execution_nothing(STATUS_CANCELLED);
-		if (!x->record.ended && execution_is_turn(x))
+		if (x->cancel_wanted && !x->record.has_end)
+			execution_set_nothing(x, STATUS_CANCELLED);
+		if (!x->record.has_end && x->is_turn)
 			list_start(x);
-		else if (!x->record.ended && engine_enqueue(x) < 0)
-			x->record.ended = execution_nothing(STATUS_INTERNAL_ERROR);
-		if (x->record.ended) {
+		else if (!x->record.has_end && engine_enqueue(x) < 0)
+			execution_set_nothing(x, STATUS_INTERNAL_ERROR);
+		if (x->record.has_end) {
 			execution_charge_nothing(x);
 			execution_move(x, EXECUTION_ENDING);
 			finish_prepare(x);
@@ -136,7 +136,7 @@ static int write_fresh(struct execution *x)
 {
 	struct history_new row;
 
-	if (x->record.ended)
+	if (x->record.has_end)
 		return write_end(x);
 	if (x->record.no_history)
 		return x->record.written = 0;

@@ -82,7 +82,7 @@ void execution_keep_output(struct execution *x)
 static void end_input(struct execution *x)
 {
 	if (x->input == INPUT_ATTACHABLE && x->stream.attached == 0)
-		x->carrier->stdin_close(x->run);
+		(void)!x->run->vtable->input(x->run, (struct span){ 0 }, true);
 }
 
 void deadline_detached(struct execution *x)
@@ -90,17 +90,6 @@ void deadline_detached(struct execution *x)
 	/* Within the grace another watcher may attach. */
 	if (execution_is_running(x) && !x->due.input_ns)
 		end_input(x);
-}
-
-static bool is_being_built(const struct execution *x)
-{
-	const struct language *language = execution_is_turn(x)
-						  ? NULL
-						  : executor_decision(x->run)->language;
-
-	/* The build is the first of the stages. */
-	return language && language->compile_argv[0] && !x->program_ns &&
-	       x->stream.events.n_controls == 1;
 }
 
 static bool may_go_on(const struct engine *e)
@@ -119,7 +108,7 @@ void deadline_drain(struct engine *e)
 	for (size_t i = 0; i < TABLE_SIZE; i++)
 		for (struct execution *x = e->table[i]; x; x = x->table_next)
 			if (x->state == EXECUTION_OVERDUE)
-				x->carrier->kill(x->run, CAUSE_TIMEOUT);
+				(void)x->run->vtable->kill(x->run, CAUSE_TIMEOUT, RUN_KILL_NOW);
 }
 
 static void answer_late(struct execution *x)
@@ -130,10 +119,12 @@ static void answer_late(struct execution *x)
 	if (!on_timeout || !x->to.on_end || !x->run)
 		return;
 	if (x->state == EXECUTION_RUNNING) {
-		if (is_being_built(x) && may_go_on(x->engine))
+		/* It is being built: the product is for the next run. */
+		if (may_go_on(x->engine) &&
+		    x->run->vtable->kill(x->run, CAUSE_TIMEOUT, RUN_KILL_BUILT) >= 0)
 			execution_move(x, EXECUTION_OVERDUE);
 		else
-			x->carrier->kill(x->run, CAUSE_TIMEOUT);
+			(void)x->run->vtable->kill(x->run, CAUSE_TIMEOUT, RUN_KILL_NOW);
 	} else {
 		/* No caller waits for its result: its place in the queue is free for the next. */
 		engine_unqueue(x);

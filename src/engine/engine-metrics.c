@@ -41,14 +41,12 @@ static size_t find_language(struct metrics *m, const char *name, bool ran)
 	return i;
 }
 
-void metrics_ended(struct metrics *m, const struct result *res)
+void metrics_ended(struct metrics *m, const char *language, const struct run_summary *end)
 {
-	const char *language = res->language ? res->language : "";
-
-	m->ended[find_language(m, language, res->runtime)][res->verdict.status]++;
-	m->output_bytes += (uint64_t)(res->out.bytes + res->err.bytes);
-	histogram_add(&m->run, res->verdict.exit_code >= 0 ? res->duration_us : -1);
-	histogram_add(&m->start, res->verdict.exit_code >= 0 ? res->start_us : -1);
+	m->ended[find_language(m, language, end->has_runtime)][end->status]++;
+	m->output_bytes += (uint64_t)(end->output[0].bytes + end->output[1].bytes);
+	histogram_add(&m->run, end->exit_code >= 0 ? end->duration_us : -1);
+	histogram_add(&m->start, end->exit_code >= 0 ? end->start_us : -1);
 }
 
 static void put_histogram(struct metric_text *out, const char *name, const char *help,

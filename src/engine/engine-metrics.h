@@ -3,7 +3,7 @@
 #pragma once
 
 #include "base/metric.h"
-#include "spec/result.h"
+#include "run/runner.h"
 
 enum { METRICS_LANGUAGES = 32, METRICS_NAME = 32, METRICS_BOUNDS = 16 };
 
@@ -25,7 +25,7 @@ struct metrics {
 	uint64_t warm, cold;
 	uint64_t accepted, output_bytes, posts_sent, posts_failed, alerts;
 };
-void metrics_ended(struct metrics *m, const struct result *res);
+void metrics_ended(struct metrics *m, const char *language, const struct run_summary *end);
 void metrics_refused(struct metrics *m, enum error_code code);
 
 void metrics_put(const struct metrics *m, struct metric_text *out);

@@ -11,7 +11,7 @@
  *
  *   submit.c         NEW ──▶ ACCEPTING (jobs, announced ones), STARTING or QUEUED
  *   commit-round.c   once a round of the loop, one transaction: ACCEPTING ──▶ QUEUED ──▶ STARTING, ENDING ──▶ TOLD
- *   execution-run.c  STARTING ──▶ RUNNING: a run of the executor. Its events fill the stream; its end is the move to ENDING
+ *   execution-run.c  STARTING ──▶ RUNNING: a run of the runner. Its events fill the stream; its end is the move to ENDING
  *
  * References: one of the engine's (execution-state.h), one of each watcher, and the submitter's. An execution without references
  * is in no list.
@@ -21,7 +21,6 @@
 #include "base/caller.h"
 #include "base/loop/fiber-queue.h"
 #include "base/sha256.h"
-#include "engine/carrier.h"
 #include "engine/engine-metrics.h"
 #include "engine/engine.h"
 #include "engine/execution-record.h"
@@ -32,6 +31,7 @@
 #include "engine/stream/stream.h"
 #include "engine/text-file.h"
 #include "run/executor.h"
+#include "run/runner.h"
 
 enum {
 	TABLE_SIZE = 4096,
@@ -90,12 +90,12 @@ struct execution {
 	struct execution_callbacks to;
 	struct execution_deadlines due;
 
-	const struct carrier *carrier; /* carries out run */
-	void *run;		       /* open or running; of the executor: struct executor_run */
-	struct limits limits;	       /* in force */
-	int64_t program_ns;	       /* CLOCK_MONOTONIC: when the program began; 0: it has not */
-	bool warm;		       /* the program began in a cell */
-	struct usage usage;	       /* as measured last */
+	struct run *run; /* open or running */
+	bool is_turn; /* of a session: it needs no place, because its session has a sandbox already */
+	struct limits limits; /* in force */
+	int64_t program_ns;   /* CLOCK_MONOTONIC: when the program began; 0: it has not */
+	bool warm;	      /* the program began in a cell */
+	struct usage usage;   /* as measured last */
 
 	struct execution_record record;
 	struct stream stream;
@@ -147,11 +147,6 @@ struct execution *execution_new(struct engine *e, const char *caller, const char
 void execution_move(struct execution *x, enum execution_state to);
 void execution_own(struct execution *x);    /* the engine's reference, and its place in the table */
 void execution_disown(struct execution *x); /* gives it back, and moves it to ENDED */
-/* A turn of a session: it needs no place, because its session has a sandbox already. */
-static inline bool execution_is_turn(const struct execution *x)
-{
-	return x->carrier != &executor_carrier;
-}
 static inline bool execution_is_job(const struct execution *x)
 {
 	return x->mode == SUBMIT_DETACHED;
@@ -182,10 +177,10 @@ int prepare_body(struct engine *e, json_t *body, struct prepared *ret,
 		 struct error *err) _must_check_;
 /* Fills run, limits, hash, language, policy and timeout_chosen of x. */
 int prepare_run(struct execution *x, struct prepared *p, struct error *err) _must_check_;
+/* Takes over what the run was judged to be. */
+void prepare_admitted(struct execution *x, struct run *run);
 /* The request has tests. */
 bool prepare_is_judging(const json_t *body);
-/* The hash of what is run. */
-void prepare_hash(struct span code, char ret[SHA256_HEX]);
 
 /* --- commit-round.c --- */
 void engine_want_commit(struct engine *e);
@@ -196,11 +191,15 @@ void engine_unqueue(struct execution *x);
 /* --- execution-run.c --- */
 /* From STARTING. Trouble becomes its result. true: it runs; false: it ended, or a fiber prepares it first. */
 bool execution_begin(struct execution *x);
-/* A result for what did not run: cancelled, interrupted, internal_error. NULL: no memory. */
-struct result *execution_nothing(enum run_status status);
-/* Moves it to ENDING with this result, which is taken over; NULL: there was no memory for one. */
-void execution_end(struct execution *x, struct result *res);
-/* The same, with execution_nothing(). */
+/* Takes over the end's text and message. */
+void execution_set_end(struct execution *x, struct run_end *end);
+/* What the result says of it beside what came of its run. */
+struct run_label execution_label(const struct execution *x);
+/* Gives what did not run its end: cancelled, timeout, interrupted, internal_error. */
+void execution_set_nothing(struct execution *x, enum run_status status);
+/* Moves it to ENDING, with the end that it was given. */
+void execution_end(struct execution *x);
+/* The same, with execution_set_nothing(). */
 void execution_end_early(struct execution *x, enum run_status status);
 
 json_t *execution_usage_json(const struct usage *u);
@@ -216,10 +215,9 @@ void deadline_drain(struct engine *e); /* ends executions that are OVERDUE */
 void execution_keep_output(struct execution *x);
 
 /* --- execution-finish.c --- */
-/* Makes the result's JSON and texts; the streams' files too where the result does not hold every byte. */
-/* On the fiber it ended on: a large result is made into JSON, and kept, on the worker. */
+/* On the fiber it ended on: a large result is written by the worker. */
 void finish_large(struct execution *x);
-bool finish_tests_ran(const struct result *res); /* any of them */
+/* The result's text, and files of the streams where that does not hold every byte. */
 void finish_prepare(struct execution *x);
 int finish_record(struct execution *x, struct error *err) _must_check_;
 void finish_forget(struct execution *x); /* it is on record: the engine's reference goes */
@@ -247,7 +245,7 @@ struct alerts *alerts_free(struct alerts *a);
 void audit_submitted(const struct execution *x);
 void audit_refused(struct engine *e, const char *caller, const struct error *err);
 void audit_created(struct execution *x); /* it runs */
-void audit_ended(struct execution *x, const struct result *res);
+void audit_ended(struct execution *x);
 /* Says once that the history is damaged, that a damaged one was put aside, and when trouble with its disk begins and ends. */
 void audit_history(struct engine *e);
 

@@ -171,7 +171,7 @@ int engine_new(const struct engine_options *options, struct engine **ret, struct
 	e->started_ns = clock_now_ns();
 	e->soon_ns = INT64_MAX;
 	e->mean_us = MEAN_FIRST_US;
-	e->broker_up = executor_is_ready(e->o.executor);
+	e->broker_up = e->o.runner->vtable->is_ready(e->o.runner);
 	r = set_up(e, err);
 	if (r < 0) {
 		(void)engine_free(e);
@@ -226,7 +226,6 @@ void engine_interrupt(struct engine *e)
 {
 	struct queue_item *item;
 
-	executor_kill_all(e->o.executor, CAUSE_INTERRUPTED);
 	while ((item = queue_pop(&e->queue, &(struct queue_rule){ .odd = true }))) {
 		struct execution *x = (struct execution *)((char *)item -
 							   offsetof(struct execution, queue_item));
@@ -238,7 +237,7 @@ void engine_interrupt(struct engine *e)
 struct engine_health engine_health(const struct engine *e)
 {
 	struct engine_health h = {
-		.broker = executor_is_ready(e->o.executor),
+		.broker = e->o.runner->vtable->is_ready(e->o.runner),
 		.draining = e->draining,
 		.storage = history_health(e->o.history).degraded,
 		.queued = (int64_t)e->queue.count,

@@ -27,17 +27,17 @@
 #include <stdbool.h>
 
 struct callers;
-struct carrier;
 struct engine;
 struct execution;
 struct tarball;
 struct history;
-struct executor;
+struct run;
+struct runner;
 struct metric_text;
 
 struct engine_options {
 	struct loop *loop;
-	struct executor *executor; /* these two outlive the engine */
+	struct runner *runner; /* what carries executions out; these two outlive the engine */
 	struct history *history;
 	struct log *log, *audit; /* outlive it too; audit's fd may be negative */
 	int unpacker_fd;	 /* unpacker_start()'s, for archives; outlives it */
@@ -81,7 +81,7 @@ int engine_unpack(struct engine *e, struct span packed, json_t *files,
 /* No further work; waited ones and what runs may end, queued jobs stay for the next process. */
 void engine_drain(struct engine *e);
 bool engine_is_idle(const struct engine *e);
-/* What still runs or is waited for ends now, as interrupted. */
+/* What is waited for ends now, as interrupted. The owner of the runner ends what runs. */
 void engine_interrupt(struct engine *e);
 
 struct engine_health {
@@ -104,14 +104,6 @@ enum submit_mode {
 	SUBMIT_DETACHED, /* a job: on_accepted, once its row is durable */
 };
 
-/* A turn of a session as the engine gets it: decided already, and carried out by the session. */
-struct submission_turn {
-	const struct carrier *carrier; /* NULL: no turn, the executor decides */
-	void *run;		       /* the engine's from engine_submit()'s success on */
-	const struct limits *limits;
-	const char *language, *policy;
-};
-
 struct submission {
 	const char *caller; /* never NULL */
 	json_t *request; /* doc/http.md's body; a reference is taken; it must not change afterwards */
@@ -123,9 +115,10 @@ struct submission {
 	 * first also beyond that.
 	 */
 	bool patient;
-	const char *key;	     /* Idempotency-Key of a job or an announced one, or NULL */
-	int64_t accepted_ns;	     /* CLOCK_MONOTONIC; 0: now */
-	struct submission_turn turn; /* never of a job */
+	const char *key;     /* Idempotency-Key of a job or an announced one, or NULL */
+	int64_t accepted_ns; /* CLOCK_MONOTONIC; 0: now */
+	/* Open already: a turn of a session, never a job. The engine's from engine_submit()'s success on. NULL: the runner opens one. */
+	struct run *turn;
 
 	void *data;
 	/* A job: once, when its row is durable (err NULL), or why it is not: then the execution is gone. */
@@ -181,7 +174,7 @@ void execution_forget(struct execution *x);
 int execution_keep(struct execution *x, struct error *err) _must_check_;
 /* Ends it as `cancelled`. 0; -EALREADY: it has ended. */
 int execution_cancel(struct execution *x);
-/* As executor_stdin_write(): taken bytes, less than n when full (on_stdin follows); -EPIPE: closed; -EAGAIN: not running yet. */
+/* As input() of a runner: taken bytes, less than n when full (on_stdin follows); -EPIPE: closed; -EAGAIN: not running yet. */
 ssize_t execution_stdin_write(struct execution *x, const void *bytes, size_t n) _must_check_;
 void execution_stdin_close(struct execution *x);
 int execution_signal(struct execution *x, int signo) _must_check_; /* -ESRCH, -EINVAL */

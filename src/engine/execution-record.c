@@ -11,12 +11,13 @@ void execution_record_init(struct execution_record *r)
 
 void execution_record_done(struct execution_record *r, struct history *h, const char *id)
 {
-	r->ended = result_free(r->ended);
+	free((char *)(uintptr_t)r->end_text.data);
+	free(r->summary.message);
 	r->files_fd = fd_close(r->files_fd);
 	r->value_fd = fd_close(r->value_fd);
 	json_decref(r->body);
 	json_decref(r->result);
-	json_decref(r->timeout_chosen);
+	free(r->timeout_chosen);
 	free((char *)(uintptr_t)r->text.data);
 	if (r->text_filed && !r->row)
 		(void)history_output_delete(h, id, HISTORY_REQUEST);

@@ -10,6 +10,9 @@
 #include "base/sha256.h"
 #include "base/span.h"
 #include "engine/history/history.h"
+#include "run/runner.h"
+
+struct adaptive_timeout;
 
 enum { NAME_BYTES = 128 };
 
@@ -30,7 +33,7 @@ struct execution_record {
 	char *key, key_sha256[SHA256_HEX];
 	char code_sha256[SHA256_HEX]; /* "": no code */
 	char language[NAME_BYTES], policy[NAME_BYTES];
-	json_t *timeout_chosen; /* for the result; or NULL */
+	struct adaptive_timeout *timeout_chosen; /* for the result; or NULL */
 
 	int files_fd; /* the directory of files that the program left; negative: none yet */
 	int64_t files_bytes;
@@ -39,7 +42,10 @@ struct execution_record {
 	int value_error;     /* why it is not kept */
 	int files_error;     /* why no further file is kept, or 0 */
 
-	struct result *ended; /* handed over by the executor, until it is on record */
+	bool has_end; /* it is known what it came to: */
+	struct run_summary summary;
+	struct span
+		end_text; /* ours; becomes result_text when it is written down. data NULL: there was no memory */
 	bool no_room; /* the broker had no room to begin it: there is no result for anyone */
 	struct span result_text; /* ours; once it has ended */
 	bool result_filed;	 /* it is in its file, too */

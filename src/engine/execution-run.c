@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An execution while it runs: a run of the executor, whose events fill spools and the event log and are told to the watchers at
+ * An execution while it runs: a run of the runner, whose events fill spools and the event log and are told to the watchers at
  * once. Its end puts it on the list of what has ended; the rest is the turn's. Events may come on a fiber's stack.
  */
 #include "engine/engine-private.h"
@@ -8,15 +8,51 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/loop/fiber.h"
+#include "run/analyse/analyse.h"
 
+#include <assert.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { COPY_BYTES = 128 << 10 };
+enum {
+	COPY_BYTES = 128 << 10,
+	FILE_INLINE = 1 << 20, /* larger files are copied piece by piece, on a fiber */
+};
 
-struct result *execution_nothing(enum run_status status)
+struct run_label execution_label(const struct execution *x)
+{
+	const struct adaptive_timeout *chosen = x->record.timeout_chosen;
+
+	return (struct run_label){
+		.id = x->id,
+		/* The row's time, not the runner's. */
+		.created_realtime_ns = x->record.created_ns,
+		.node = x->engine->o.node,
+		.via = "daemon",
+		.no_history = x->record.no_history,
+		.language = x->record.language,
+		.policy = x->record.policy,
+		.labels = json_object_get(x->record.body, "labels"),
+		.timeout_chosen_ms = chosen ? chosen->timeout_ms : 0,
+		.timeout_reason = chosen ? chosen->reason : NULL,
+	};
+}
+
+void execution_set_end(struct execution *x, struct run_end *end)
+{
+	struct execution_record *r = &x->record;
+
+	assert(!r->end_text.data && !r->summary.message);
+	r->has_end = true;
+	r->summary = end->summary;
+	r->end_text = end->text;
+	end->summary.message = NULL;
+	end->text = (struct span){ 0 };
+}
+
+void execution_set_nothing(struct execution *x, enum run_status status)
 {
 	static const struct {
 		enum cause_kind kind;
@@ -28,16 +64,11 @@ struct result *execution_nothing(enum run_status status)
 					 "the server stopped before it ran; run it again" },
 		[STATUS_INTERNAL_ERROR] = { CAUSE_INTERNAL, "the server ran out of memory" },
 	};
-	struct result *res = result_new();
+	const struct run_label label = execution_label(x);
+	struct run_end end = run_end_unbegun(&label, status, causes[status].kind,
+					     causes[status].detail);
 
-	if (!res)
-		return NULL;
-	res->verdict.status = status;
-	res->verdict.exit_code = -1;
-	res->verdict.cause.kind = causes[status].kind;
-	(void)snprintf(res->verdict.cause.detail, sizeof(res->verdict.cause.detail), "%s",
-		       causes[status].detail);
-	return res;
+	execution_set_end(x, &end);
 }
 
 /* The end is written with the next round. */
@@ -48,16 +79,16 @@ static void list_end(struct execution *x)
 	engine_want_commit(x->engine);
 }
 
-void execution_end(struct execution *x, struct result *res)
+void execution_end(struct execution *x)
 {
 	execution_move(x, EXECUTION_ENDING);
-	x->record.ended = res;
 	list_end(x);
 }
 
 void execution_end_early(struct execution *x, enum run_status status)
 {
-	execution_end(x, execution_nothing(status));
+	execution_set_nothing(x, status);
+	execution_end(x);
 }
 
 static void on_execution_started(struct execution *x, int64_t at_ns, bool warm)
@@ -84,18 +115,15 @@ static void on_execution_output(struct execution *x, enum output_stream stream, 
 			LOG_TEXT("id", x->id), LOG_TEXT("why", strerror(-r)));
 }
 
-static void on_execution_stage(struct execution *x, const struct result_stage *stage)
+static void on_execution_stage(struct execution *x, const struct run_event *event)
 {
-	int code = stage->verdict.exit_code;
-	json_t *body = json_pack("{s:s, s:s, s:o, s:f}", "name", stage->name, "status",
-				 status_name(stage->verdict.status), "exit_code",
+	int code = event->stage.exit_code;
+	json_t *body = json_pack("{s:s, s:s, s:o, s:f}", "name", event->stage.name, "status",
+				 status_name(event->stage.status), "exit_code",
 				 code < 0 ? json_null() : json_integer(code), "duration",
-				 (double)stage->duration_us / 1e6);
+				 (double)event->stage.duration_us / 1e6);
 
 	stream_add_control(&x->stream, EVENT_STAGE, body);
-	/* It is built, and that was all there was time for. */
-	if (x->state == EXECUTION_OVERDUE)
-		x->carrier->kill(x->run, CAUSE_TIMEOUT);
 }
 
 static void on_execution_usage(struct execution *x, const struct usage *usage)
@@ -171,7 +199,7 @@ static int copy_bytes(const struct run_file *file, int to_fd)
 		if (r < 0)
 			return r;
 		offset += n;
-		if (file->size > EXECUTOR_FILE_INLINE && fiber_current())
+		if (file->size > FILE_INLINE && fiber_current())
 			fiber_yield();
 	}
 }
@@ -258,6 +286,28 @@ static void on_execution_value(struct execution *x, struct span piece)
 		LOG_TEXT("why", strerror(-r)));
 }
 
+/* Nothing has begun, and the waiting caller can be told so: then nothing is kept. */
+static bool is_refused(const struct execution *x, const struct run_end *end)
+{
+	return run_lacks_room(&end->error, x->program_ns != 0) &&
+	       end->error.code != ERROR_INTERNAL && x->to.on_refused &&
+	       x->state != EXECUTION_OVERDUE && !x->cancel_wanted && !end->summary.tests_ran;
+}
+
+static void on_execution_end(struct execution *x, struct run_end *end)
+{
+	x->run = NULL;
+	x->record.no_room = is_refused(x, end);
+	x->record.unwanted = x->record.unwanted || (x->record.no_room && x->record.row);
+	if (end->error.code == ERROR_INTERNAL || end->error.code == ERROR_BUSY)
+		log_say(x->engine->o.log, LOG_ERROR, "a run failed", LOG_TEXT("id", x->id),
+			LOG_TEXT("why", end->error.text));
+	execution_set_end(x, end);
+	execution_move(x, EXECUTION_ENDING);
+	finish_large(x);
+	list_end(x);
+}
+
 static int on_execution_event(void *data, const struct run_event *event)
 {
 	struct execution *x = data;
@@ -270,7 +320,7 @@ static int on_execution_event(void *data, const struct run_event *event)
 		on_execution_output(x, event->output.stream, event->output.bytes);
 		break;
 	case RUN_STAGE:
-		on_execution_stage(x, event->stage.result);
+		on_execution_stage(x, event);
 		break;
 	case RUN_USAGE:
 		on_execution_usage(x, event->usage);
@@ -290,94 +340,14 @@ static int on_execution_event(void *data, const struct run_event *event)
 	case RUN_VALUE:
 		on_execution_value(x, event->value);
 		break;
+	case RUN_END:
+		on_execution_end(x, event->end);
+		break;
 	case RUN_SIGNALLED:
 	case RUN_INHERITED: /* of a session's sandbox, not of an execution */
 		break;
 	}
 	return 0;
-}
-
-/* The broker has no room. EMFILE: the program may have begun without a record of it. */
-static bool lacks_room(const struct execution *x, const struct error *err)
-{
-	return !x->program_ns && (err->code == ERROR_BUSY || err->code == ERROR_NOT_READY ||
-				  (err->code == ERROR_INTERNAL && err->errnum == EMFILE));
-}
-
-/* What failed it was not the program: it can be run again as it is. */
-static void lost_its_broker(const struct execution *x, struct result *res, const struct error *err)
-{
-	struct cause *cause = &res->verdict.cause;
-	bool none_died = err->errnum == EHOSTUNREACH || lacks_room(x, err);
-	const char *why = none_died ? err->text
-			  : x->program_ns
-				  ? "the sandbox broker died while this was running: run it again"
-				  : "the sandbox broker died before this could begin: run it again";
-
-	res->refusal = ERROR_NONE;
-	res->verdict.status = STATUS_INTERRUPTED;
-	cause->kind = CAUSE_INTERRUPTED;
-	cause->retryable = true;
-	(void)snprintf(cause->detail, sizeof(cause->detail), "%s", why);
-}
-
-/* What could be judged when it was accepted and cannot be now is none of its own doing: it can be run again, too. */
-static void refuse_execution(struct execution *x, const struct error *err)
-{
-	struct result *res = result_from_error(err);
-
-	audit_refused(x->engine, x->caller->name, err);
-	if (res && err->code == ERROR_LOST)
-		lost_its_broker(x, res, err);
-	else if (res && lacks_room(x, err))
-		res->verdict.cause.retryable = true;
-	execution_end(x, res);
-}
-
-/* What it came to after that is of no account: on record is what was answered. */
-static void took_too_long(struct result *res)
-{
-	struct verdict *v = &res->verdict;
-
-	if (v->status == STATUS_TIMEOUT)
-		return;
-	res->refusal = ERROR_NONE;
-	*v = (struct verdict){
-		.status = STATUS_TIMEOUT,
-		.exit_code = -1,
-		.cause = { .kind = CAUSE_TIMEOUT, .limit = -1, .peak = -1, .suggest = -1 },
-	};
-	(void)snprintf(v->cause.detail, sizeof(v->cause.detail),
-		       "its time was over before it was compiled");
-}
-
-/* Nothing has begun, and the waiting caller can be told so: then nothing is kept. */
-static bool is_refused(const struct execution *x, const struct result *res, const struct error *err)
-{
-	return lacks_room(x, err) && err->code != ERROR_INTERNAL && x->to.on_refused &&
-	       x->state != EXECUTION_OVERDUE && !x->cancel_wanted && !finish_tests_ran(res);
-}
-
-static void on_execution_end(void *data, struct result *res, const struct error *err)
-{
-	struct execution *x = data;
-	bool overdue = x->state == EXECUTION_OVERDUE;
-
-	x->run = NULL;
-	x->record.no_room = res && is_refused(x, res, err);
-	x->record.unwanted = x->record.unwanted || (x->record.no_room && x->record.row);
-	if (res && (err->code == ERROR_LOST || lacks_room(x, err)))
-		lost_its_broker(x, res, err);
-	if (err->code == ERROR_INTERNAL || err->code == ERROR_BUSY)
-		log_say(x->engine->o.log, LOG_ERROR, "a run failed", LOG_TEXT("id", x->id),
-			LOG_TEXT("why", err->text));
-	x->record.ended = res ? res : result_from_error(err);
-	if (overdue && x->record.ended)
-		took_too_long(x->record.ended);
-	execution_move(x, EXECUTION_ENDING);
-	if (x->record.ended)
-		finish_large(x);
-	list_end(x);
 }
 
 /* A job that waited comes with little: what it needs is made again. */
@@ -436,22 +406,20 @@ static bool waits_for_input(const struct execution *x)
 static void drop_run(struct execution *x)
 {
 	if (x->run)
-		x->carrier->discard(x->run);
-	x->run = NULL;
+		x->run->vtable->discard(TAKE_PTR(x->run));
 }
 
 static void begin_execution(struct execution *x)
 {
-	struct executor_start_options options = {
+	struct run_start how = {
 		.observer = { x, RUN_EVENTS_ALL, on_execution_event },
-		.on_end = on_execution_end,
-		.id = x->id,
 		.accepted_ns = x->accepted_ns,
 		.places = execution_places(x),
 		/* No reader needs events before the end. */
 		.quiet = x->mode == SUBMIT_WAITED && !x->stream.watchers,
 	};
 	struct error err = { 0 };
+	struct run_end end;
 	int r = x->run ? 0 : open_again(x, &err);
 	bool cancelled = false;
 
@@ -465,23 +433,29 @@ static void begin_execution(struct execution *x)
 		/* Now its body is there, also that of a job that waited. */
 		if (waits_for_input(x))
 			x->input = INPUT_ATTACHABLE;
-		options.interactive = x->input != INPUT_GIVEN;
+		how.interactive = x->input != INPUT_GIVEN;
 		if (!x->record.started_ns)
 			x->record.started_ns = clock_realtime_ns();
 		histogram_add(&x->engine->metrics.wait, (clock_now_ns() - x->accepted_ns) / 1000);
 		announce(x);
 		/* A watcher that was told of the start may have cancelled it. */
 		cancelled = x->cancel_wanted;
+		how.label = execution_label(x);
 		if (!cancelled)
-			r = x->carrier->start(x->run, &options, &err);
+			r = x->run->vtable->start(x->run, &how, &err);
 	}
 	if (r >= 0 && !cancelled)
 		return;
 	drop_run(x);
-	if (cancelled)
+	if (cancelled) {
 		execution_end_early(x, STATUS_CANCELLED);
-	else
-		refuse_execution(x, &err);
+		return;
+	}
+	audit_refused(x->engine, x->caller->name, &err);
+	how.label = execution_label(x);
+	end = run_end_refused(&how.label, &err);
+	execution_set_end(x, &end);
+	execution_end(x);
 }
 
 static void begin_on_fiber(void *data)

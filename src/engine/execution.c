@@ -31,13 +31,12 @@ struct execution *execution_new(struct engine *e, const char *caller, const char
 	x->engine = e;
 	x->refs = 1;
 	execution_record_init(&x->record);
-	x->carrier = &executor_carrier;
 	x->usage = unmeasured;
 	x->caller = caller_get(e->o.callers, caller);
 	if (id)
 		(void)snprintf(x->id, sizeof(x->id), "%s", id);
 	else
-		flow_make_id(x->id, sizeof(x->id));
+		run_make_id(x->id, sizeof(x->id));
 	stream_init(&x->stream, e->o.history, x->id);
 	x->stream.ops = &execution_stream_ops;
 	x->stream.owner = x;
@@ -48,7 +47,7 @@ static void execution_free(struct execution *x)
 {
 	readback_remove(x);
 	if (x->run)
-		x->carrier->discard(x->run);
+		x->run->vtable->discard(x->run);
 	stream_done(&x->stream);
 	execution_record_done(&x->record, x->engine->o.history, x->id);
 	free(x->callback_url);
@@ -221,7 +220,7 @@ int execution_cancel(struct execution *x)
 	/* In other states the next move finds this. */
 	x->cancel_wanted = true;
 	if (execution_is_running(x)) {
-		x->carrier->kill(x->run, CAUSE_CANCELLED);
+		(void)x->run->vtable->kill(x->run, CAUSE_CANCELLED, RUN_KILL_NOW);
 	} else if (x->state == EXECUTION_QUEUED || x->state == EXECUTION_PREPARING) {
 		engine_unqueue(x);
 		execution_end_early(x, STATUS_CANCELLED);
@@ -233,24 +232,24 @@ ssize_t execution_stdin_write(struct execution *x, const void *bytes, size_t n)
 {
 	if (x->state < EXECUTION_RUNNING)
 		return -EAGAIN;
-	return x->run ? x->carrier->stdin_write(x->run, bytes, n) : -EPIPE;
+	return x->run ? x->run->vtable->input(x->run, (struct span){ bytes, n }, false) : -EPIPE;
 }
 
 void execution_stdin_close(struct execution *x)
 {
 	if (execution_is_running(x))
-		x->carrier->stdin_close(x->run);
+		(void)!x->run->vtable->input(x->run, (struct span){ 0 }, true);
 }
 
 int execution_signal(struct execution *x, int signo)
 {
 	if (signo <= 0 || signo > 64)
 		return -EINVAL;
-	return execution_is_running(x) ? x->carrier->signal(x->run, signo) : -ESRCH;
+	return execution_is_running(x) ? x->run->vtable->signal(x->run, signo) : -ESRCH;
 }
 
 void execution_resize(struct execution *x, uint16_t rows, uint16_t columns)
 {
 	if (execution_is_running(x))
-		x->carrier->resize(x->run, rows, columns);
+		x->run->vtable->resize(x->run, rows, columns);
 }

@@ -210,7 +210,7 @@ void engine_metrics(struct engine *e, struct metric_text *out)
 		{ "atoll_running_max", "Executions that may run at once.", METRIC_GAUGE,
 		  (double)e->o.running_max },
 		{ "atoll_broker_up", "Whether a broker answers.", METRIC_GAUGE,
-		  (double)executor_is_ready(e->o.executor) },
+		  (double)e->o.runner->vtable->is_ready(e->o.runner) },
 		{ "atoll_broker_restarts_total", "Times the broker was lost.", METRIC_COUNTER,
 		  (double)e->broker_losses },
 		{ "atoll_history_rows", "Executions on record.", METRIC_GAUGE,

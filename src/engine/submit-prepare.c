@@ -169,53 +169,16 @@ int prepare_body(struct engine *e, json_t *body, struct prepared *ret, struct er
 	return 0;
 }
 
-struct hashing {
-	struct span code;
-	char hex[SHA256_HEX];
-};
-
-static void hash(void *data)
-{
-	struct hashing *h = data;
-	struct sha256 sha;
-
-	sha256_init(&sha);
-	sha256_update(&sha, h->code.data, h->code.len);
-	sha256_final(&sha, h->hex);
-}
-
-void prepare_hash(struct span code, char ret[SHA256_HEX])
-{
-	struct hashing h = { .code = code };
-
-	*ret = '\0';
-	if (!code.data)
-		return;
-	worker_call(code.len, hash, &h);
-	memcpy(ret, h.hex, sizeof(h.hex));
-}
-
-/* The code, or the file that is its entry. */
-static struct span code_of(const struct request *req)
-{
-	struct span code = req->code;
-
-	for (size_t i = 0; !code.data && req->entry && i < req->n_files; i++)
-		if (strcmp(req->files[i].path, req->entry) == 0)
-			code = req->files[i].data;
-	return code;
-}
-
 /* Of the same code; where there are none, of the first label that has any. */
-static int past_runs(struct execution *x, const json_t *labels, int64_t ret_us[HISTORY_PAST_MAX])
+static int past_runs(struct execution *x, const struct admission *a,
+		     int64_t ret_us[HISTORY_PAST_MAX])
 {
-	struct history_past past = { .caller = x->caller->name,
-				     .code_sha256 = x->record.code_sha256 };
+	struct history_past past = { .caller = x->caller->name, .code_sha256 = a->code_sha256 };
 	const char *name;
 	json_t *value;
-	int n = *x->record.code_sha256 ? history_durations(x->engine->o.history, &past, ret_us) : 0;
+	int n = *a->code_sha256 ? history_durations(x->engine->o.history, &past, ret_us) : 0;
 
-	json_object_foreach((json_t *)(uintptr_t)labels, name, value)
+	json_object_foreach((json_t *)(uintptr_t)a->labels, name, value)
 	{
 		if (n != 0)
 			break;
@@ -230,39 +193,37 @@ static int past_runs(struct execution *x, const json_t *labels, int64_t ret_us[H
 
 static int open_run(struct execution *x, json_t *request, struct error *err)
 {
-	struct executor_run *run = NULL;
-	int r = executor_open(x->engine->o.executor, request, &run, err);
+	struct runner *runner = x->engine->o.runner;
 
-	if (r >= 0)
-		x->run = run;
-	return r;
+	return runner->vtable->open(runner, request, &x->run, err);
 }
 
 static int choose_timeout(struct execution *x, struct prepared *p, struct error *err)
 {
-	const struct decision *d = executor_decision(x->run);
+	const struct admission *a = &x->run->admission;
+	struct adaptive_timeout *chosen = malloc(sizeof(*chosen));
 	int64_t past[HISTORY_PAST_MAX];
-	int n = past_runs(x, d->request->labels, past);
-	struct adaptive_timeout chosen;
+	int n = past_runs(x, a, past);
+	json_t *again;
 
+	if (!chosen)
+		return error_oom(err);
 	for (int i = 0; i < n; i++)
 		past[i] /= US_PER_MS;
-	chosen = adaptive_choose(
+	*chosen = adaptive_choose(
 		past, (size_t)n,
 		&(struct adaptive_rules){ .factor_milli = x->engine->o.adaptive_factor_milli,
 					  .min_ms = x->engine->o.adaptive_min_ms,
-					  .preset_ms = d->limits.timeout_ms,
-					  .ceiling_ms = d->policy->ceilings.timeout_ms });
-	x->carrier->discard(x->run);
-	x->run = NULL;
-	x->record.timeout_chosen = json_pack("{s:f, s:s}", "timeout",
-					     (double)chosen.timeout_ms / MS_PER_SEC, "reason",
-					     chosen.reason);
-	/* executor_open() holds a reference on the tree it was given: a new one. */
-	json_t *again = json_copy(p->request);
-	if (!x->record.timeout_chosen || !again || unshare(again, "limits") < 0 ||
+					  .preset_ms = a->limits.timeout_ms,
+					  .ceiling_ms = a->timeout_max_ms });
+	x->run->vtable->discard(TAKE_PTR(x->run));
+	free(x->record.timeout_chosen);
+	x->record.timeout_chosen = chosen;
+	/* The runner holds a reference on the tree it was given: a new one. */
+	again = json_copy(p->request);
+	if (!again || unshare(again, "limits") < 0 ||
 	    json_object_set_new(json_object_get(again, "limits"), "timeout",
-				json_real((double)chosen.timeout_ms / MS_PER_SEC)) < 0) {
+				json_real((double)chosen->timeout_ms / MS_PER_SEC)) < 0) {
 		json_decref(again);
 		return error_oom(err);
 	}
@@ -325,26 +286,27 @@ static int own_workspace(const struct execution *x, struct prepared *p, struct e
 	return 0;
 }
 
+void prepare_admitted(struct execution *x, struct run *run)
+{
+	const struct admission *a = &run->admission;
+
+	x->run = run;
+	x->limits = a->limits;
+	memcpy(x->record.code_sha256, a->code_sha256, sizeof(x->record.code_sha256));
+	(void)snprintf(x->record.language, sizeof(x->record.language), "%s", a->language);
+	(void)snprintf(x->record.policy, sizeof(x->record.policy), "%s", a->policy);
+}
+
 int prepare_run(struct execution *x, struct prepared *p, struct error *err)
 {
-	const struct decision *d;
 	int r = own_workspace(x, p, err);
 
 	if (r == 0)
 		r = open_run(x, p->request, err);
+	if (r >= 0 && p->adaptive)
+		r = choose_timeout(x, p, err);
 	if (r < 0)
 		return r;
-	d = executor_decision(x->run);
-	prepare_hash(code_of(d->request), x->record.code_sha256);
-	if (p->adaptive) {
-		r = choose_timeout(x, p, err);
-		if (r < 0)
-			return r;
-		d = executor_decision(x->run);
-	}
-	x->limits = d->limits;
-	(void)snprintf(x->record.language, sizeof(x->record.language), "%s",
-		       d->language ? d->language->name : "");
-	(void)snprintf(x->record.policy, sizeof(x->record.policy), "%s", d->policy->name);
+	prepare_admitted(x, x->run);
 	return 0;
 }

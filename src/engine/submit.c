@@ -44,7 +44,7 @@ static int check_space(const struct engine *e, const struct submission *in, int6
 {
 	const struct caller *c = caller_find(e->o.callers, in->caller);
 
-	if (in->turn.carrier ||
+	if (in->turn ||
 	    (in->mode != SUBMIT_DETACHED && begins_at_once(e, c, prepare_is_judging(in->request))))
 		return 0;
 	return check_demand(e, c, (struct slot_demand){ SLOT_WAITING_BYTES, bytes, 0 }, err);
@@ -55,7 +55,7 @@ static int check_bounds(const struct engine *e, const struct submission *in, str
 	const struct caller *c = caller_find(e->o.callers, in->caller);
 	const struct slot_demand demand = { engine_line_slot(in->mode, in->patient), 1, 0 };
 	bool judging = prepare_is_judging(in->request);
-	int r = in->turn.carrier || (in->mode != SUBMIT_DETACHED && begins_at_once(e, c, judging))
+	int r = in->turn || (in->mode != SUBMIT_DETACHED && begins_at_once(e, c, judging))
 			? 0
 			: check_demand(e, c, demand, err);
 
@@ -224,25 +224,6 @@ static struct execution *make_execution(struct engine *e, const struct candidate
 	return take_text(x, in) < 0 ? execution_unref(x) : x;
 }
 
-/* A turn was decided by its session. */
-static void take_turn(struct execution *x, const struct submission_turn *turn)
-{
-	x->carrier = turn->carrier;
-	x->run = turn->run;
-	x->limits = *turn->limits;
-	(void)snprintf(x->record.language, sizeof(x->record.language), "%s", turn->language);
-	(void)snprintf(x->record.policy, sizeof(x->record.policy), "%s", turn->policy);
-}
-
-/* Its body is that of a run with the same code (session-ask.c). */
-static void hash_turn(struct execution *x)
-{
-	const json_t *code = json_object_get(x->record.body, "code");
-
-	prepare_hash((struct span){ json_string_value(code), json_string_length(code) },
-		     x->record.code_sha256);
-}
-
 /* 0: it can run, or wait for that. Otherwise as the executor says. */
 static int judge_submission(struct execution *x, struct error *err)
 {
@@ -273,10 +254,9 @@ static bool becomes_result(const struct execution *x, const struct error *err)
 static void slim(struct execution *x)
 {
 	if (x->run)
-		x->carrier->discard(x->run);
+		x->run->vtable->discard(x->run);
 	x->run = NULL;
-	json_decref(x->record.timeout_chosen);
-	x->record.timeout_chosen = NULL;
+	free(TAKE_PTR(x->record.timeout_chosen));
 }
 
 static void admit(struct execution *x)
@@ -298,9 +278,9 @@ static void admit(struct execution *x)
 		return;
 	}
 	deadline_waited(x);
-	if (execution_is_turn(x) || begins_at_once(e, x->caller, x->judging)) {
+	if (x->is_turn || begins_at_once(e, x->caller, x->judging)) {
 		/* The books are kept while it runs. */
-		if (!execution_is_turn(x))
+		if (!x->is_turn)
 			execution_charge_place(x);
 		execution_move(x, EXECUTION_STARTING);
 		begun = execution_begin(x);
@@ -344,6 +324,8 @@ static int submit_new(struct engine *e, const struct candidate *c, struct submit
 {
 	struct execution *x = make_execution(e, c);
 	struct error why = { 0 };
+	struct run_label label;
+	struct run_end end;
 	int r;
 
 	if (!x)
@@ -354,9 +336,7 @@ static int submit_new(struct engine *e, const struct candidate *c, struct submit
 		(void)execution_unref(x);
 		return r;
 	}
-	if (c->in->turn.carrier)
-		hash_turn(x);
-	else
+	if (!c->in->turn)
 		r = judge_submission(x, &why);
 	/* A broker that has never answered judges nothing; a job can wait for it. */
 	if (r < 0 && why.code == ERROR_NOT_READY && execution_is_job(x))
@@ -364,8 +344,10 @@ static int submit_new(struct engine *e, const struct candidate *c, struct submit
 	if (r < 0 && becomes_result(x, &why)) {
 		audit_refused(e, c->in->caller, &why);
 		take_language(x);
-		x->record.ended = result_from_error(&why);
-		r = x->record.ended ? 0 : error_oom(&why);
+		label = execution_label(x);
+		end = run_end_refused(&label, &why);
+		execution_set_end(x, &end);
+		r = x->record.end_text.data ? 0 : error_oom(&why);
 	}
 	if (r < 0) {
 		(void)execution_unref(x);
@@ -377,12 +359,14 @@ static int submit_new(struct engine *e, const struct candidate *c, struct submit
 		(void)execution_unref(x);
 		return r;
 	}
-	if (c->in->turn.carrier)
-		take_turn(x, &c->in->turn);
+	/* It was decided by its session. */
+	x->is_turn = c->in->turn;
+	if (x->is_turn)
+		prepare_admitted(x, c->in->turn);
 	ret->execution = execution_ref(x);
-	if (x->record.ended && !execution_is_job(x)) {
+	if (x->record.has_end && !execution_is_job(x)) {
 		execution_own(x);
-		execution_end(x, x->record.ended);
+		execution_end(x);
 	} else {
 		admit(x);
 	}

@@ -38,13 +38,13 @@ static void wait_status(const char *id, const char *status)
 	json_decref(root);
 }
 
-static struct execution *make_ended(void)
+static struct result *make_cancelled(void)
 {
-	struct execution *x = make_one();
+	struct result *res = result_new();
 
-	x->record.ended = execution_nothing(STATUS_CANCELLED);
-	assert_non_null(x->record.ended);
-	return x;
+	assert_non_null(res);
+	res->verdict.status = STATUS_CANCELLED;
+	return res;
 }
 
 static char *make_text(size_t n)
@@ -72,7 +72,7 @@ static void end_beside_a_job(struct execution *x, char ret_id[HISTORY_ID])
 
 	(void)snprintf(ret_id, HISTORY_ID, "%s", x->id);
 	assert_int_equal(submit(&c, SH("echo fine"), others), 0);
-	execution_end(x, x->record.ended);
+	execution_end(x);
 	(void)execution_unref(x);
 	engine_want_commit(fix.engine);
 	run_until(&c.accepted);
@@ -88,18 +88,20 @@ static void end_beside_a_job(struct execution *x, char ret_id[HISTORY_ID])
 static void test_result_too_large_for_a_row(void **state)
 {
 	enum { N = HISTORY_BODY_MAX };
-	struct execution *x = make_ended();
+	struct execution *x = make_one();
+	struct result *res = make_cancelled();
 	char id[HISTORY_ID];
 	json_t *result;
 
 	(void)state;
-	x->record.ended->out = (struct result_stream){ .text = make_text(N), .len = N, .bytes = N };
-	x->record.ended->n_tests = 1;
-	x->record.ended->tests = calloc(1, sizeof(*x->record.ended->tests));
-	assert_non_null(x->record.ended->tests);
-	x->record.ended->tests[0].verdict = TEST_PASSED;
-	x->record.ended->tests[0].stdout_text = strdup("some");
-	x->record.ended->tests[0].stderr_text = strdup("");
+	res->out = (struct result_stream){ .text = make_text(N), .len = N, .bytes = N };
+	res->n_tests = 1;
+	res->tests = calloc(1, sizeof(*res->tests));
+	assert_non_null(res->tests);
+	res->tests[0].verdict = TEST_PASSED;
+	res->tests[0].stdout_text = strdup("some");
+	res->tests[0].stderr_text = strdup("");
+	set_result(x, res);
 	end_beside_a_job(x, id);
 	result = get(id);
 	assert_string_equal(text_at(result, "status"), "internal_error");
@@ -116,25 +118,21 @@ static void test_result_too_large_for_a_row(void **state)
 static void test_texts_of_tests_count(void **state)
 {
 	enum { N = WORKER_LARGE_BYTES / 2 };
-	struct execution *x = make_ended();
-	struct result_test *test;
+	struct execution *x = make_one();
+	struct result *res = make_cancelled();
 	char id[HISTORY_ID];
 	int fd;
 
 	(void)state;
+	res->n_tests = res->n_stages = 1;
+	res->tests = calloc(1, sizeof(*res->tests));
+	res->stages = calloc(1, sizeof(*res->stages));
+	assert_true(res->tests && res->stages);
+	res->tests[0].stdout_text = make_text(N);
+	res->tests[0].stderr_text = strdup("");
+	res->stages[0].stderr_text = make_text(N);
+	set_result(x, res);
 	finish_large(x);
-	assert_null(x->record.result_text.data);
-	x->record.ended->n_tests = x->record.ended->n_stages = 1;
-	x->record.ended->tests = test = calloc(1, sizeof(*test));
-	x->record.ended->stages = calloc(1, sizeof(*x->record.ended->stages));
-	assert_true(test && x->record.ended->stages);
-	test->stdout_text = make_text(N);
-	test->stderr_text = strdup("");
-	finish_large(x);
-	assert_null(x->record.result_text.data);
-	x->record.ended->stages[0].stderr_text = make_text(N);
-	finish_large(x);
-	assert_non_null(x->record.result_text.data);
 	assert_true(x->record.result_filed);
 	end_beside_a_job(x, id);
 	wait_status(id, "cancelled");
@@ -146,10 +144,11 @@ static void test_texts_of_tests_count(void **state)
 /* The request of one that ended: the row comes without. */
 static void test_request_too_large_for_a_row(void **state)
 {
-	struct execution *x = make_ended();
+	struct execution *x = make_one();
 	char id[HISTORY_ID];
 
 	(void)state;
+	set_result(x, make_cancelled());
 	x->record.text.len = (size_t)HISTORY_BODY_MAX + 1; /* it is not read */
 	end_beside_a_job(x, id);
 	wait_status(id, "cancelled");

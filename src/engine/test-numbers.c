@@ -263,13 +263,15 @@ static void print(struct execution *x, enum event_kind stream, const char *text)
 
 static void end(struct execution *x, const char *text)
 {
-	struct result *res = execution_nothing(STATUS_CANCELLED);
+	struct result *res = result_new();
 
 	assert_non_null(res);
+	res->verdict.status = STATUS_CANCELLED;
 	res->out = (struct result_stream){ .text = strdup(text),
 					   .len = strlen(text),
 					   .bytes = (int64_t)strlen(text) };
-	execution_end(x, res);
+	set_result(x, res);
+	execution_end(x);
 }
 
 /* Stages that the result does not have were told, or the other way round: then the order of things alone says nothing. */

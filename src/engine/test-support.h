@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "engine/unpacker.h"
+#include "run/executor.h"
 
 #include <fcntl.h>
 #include <setjmp.h>
@@ -98,13 +99,24 @@ static inline void open_engine(void)
 	struct error err = { 0 };
 
 	fix.options.loop = fix.loop;
-	fix.options.executor = fix.executor;
+	fix.options.runner = executor_runner(fix.executor);
 	fix.options.history = fix.history;
 	fix.options.log = &fix.log;
 	fix.options.audit = &fix.audit;
 	fix.options.callers = &fix.callers;
 	if (engine_new(&fix.options, &fix.engine, &err) < 0)
 		fail_msg("%s", err.text);
+}
+
+/* As its runner would. Takes over res. */
+static inline void set_result(struct execution *x, struct result *res)
+{
+	const struct run_label label = execution_label(x);
+	const struct error none = { 0 };
+	struct run_end end = run_end_make(res, &label, &none, true);
+
+	execution_set_end(x, &end);
+	assert_non_null(x->record.end_text.data);
 }
 
 static inline void set_places(int64_t n)

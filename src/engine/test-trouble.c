@@ -114,7 +114,7 @@ static void test_full_disk_and_a_row(void **state)
 	for (int i = 0; i < 2; i++) {
 		x[i] = make_one();
 		x[i]->mode = SUBMIT_ANNOUNCED;
-		x[i]->record.ended = execution_nothing(STATUS_CANCELLED);
+		execution_set_nothing(x[i], STATUS_CANCELLED);
 		(void)snprintf(ids[i], HISTORY_ID, "%s", x[i]->id);
 	}
 	assert_int_equal(execution_ensure_row(x[0], &err), 0);
@@ -235,7 +235,7 @@ static void test_timeout_without_a_broker(void **state)
 	while (fix.up)
 		assert_int_equal(loop_run(fix.loop), 0);
 	assert_int_equal(submit(&c, SH("true"), waited), 0);
-	executor_kill(c.x->run, CAUSE_TIMEOUT);
+	(void)c.x->run->vtable->kill(c.x->run, CAUSE_TIMEOUT, RUN_KILL_NOW);
 	run_until(&c.ended);
 	assert_string_equal(c.status, "timeout");
 	assert_string_equal(text_at(json_object_get(c.result, "cause"), "detail"),

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * See executor.h. An executor is a handle (struct atoll) with the caller's loop and its keeper's link; each of
- * its runs is a struct run with a fiber. The caller's commands reach the current job through run.control, or
+ * its runs is a struct flow with a fiber. The caller's commands reach the current job through run.control, or
  * wait there until there is a job.
  */
 #include "run/executor.h"
@@ -25,6 +25,7 @@ enum {
 };
 
 struct executor {
+	struct runner base;
 	struct atoll *atoll;
 	const char *const *images;
 	struct executor_run *runs; /* open ones */
@@ -32,18 +33,25 @@ struct executor {
 };
 
 struct executor_run {
+	struct run base;
 	struct executor_run *next, **at; /* at: the pointer to this entry */
 	struct executor *executor;
-	struct run run;
+	struct flow run;
 	struct run_control control;
-	void (*on_end)(void *data, struct result *res, const struct error *err);
-	bool started, on_stack; /* on_stack: executor_start() has not returned yet */
+	struct run_start how;
+	/* NULL: the run's end is told as RUN_END. */
+	void (*on_life_end)(void *data, struct result *res, const struct error *err);
+	bool started, on_stack; /* on_stack: the start has not returned yet */
+	bool began, has_stage;	/* RUN_STARTED, RUN_STAGE were told */
+	bool overdue;		/* it is to end when it is compiled: RUN_KILL_BUILT */
 	/*
 	 * Input of an interactive run: this side of a pipe that the job reads, watched once the pipe is full.
 	 */
 	int stdin_fd, stdin_read_fd;
 	struct source *stdin_room;
 };
+
+static const struct runner_vtable runner_local;
 
 static int take_presets(struct atoll *a, struct presets *given, struct error *err)
 {
@@ -113,6 +121,7 @@ int executor_new(struct loop *loop, const struct executor_options *options, stru
 		free(s);
 		return error_oom(err);
 	}
+	s->base.vtable = &runner_local;
 	s->images = options->images;
 	s->atoll->front = options->front;
 	r = setup(s, loop, options, err);
@@ -137,9 +146,9 @@ struct executor *executor_free(struct executor *s)
 	return NULL;
 }
 
-bool executor_is_ready(const struct executor *s)
+struct runner *executor_runner(struct executor *s)
 {
-	return s->atoll->link != NULL;
+	return &s->base;
 }
 
 size_t executor_count(const struct executor *s)
@@ -215,6 +224,7 @@ int executor_open(struct executor *s, json_t *root, struct executor_run **ret, s
 	run = calloc(1, sizeof(*run));
 	if (!run)
 		return error_oom(err);
+	run->base.vtable = &runner_local;
 	run->executor = s;
 	run->stdin_fd = run->stdin_read_fd = -EBADF;
 	run->run.atoll = s->atoll;
@@ -297,26 +307,52 @@ char *executor_version(struct executor_run *run)
 	return flow_known_version(&run->run);
 }
 
+/* Whatever it came to after its time was over: on record is what was answered then. */
+static void took_too_long(struct result *res, struct error *err)
+{
+	struct verdict *v = &res->verdict;
+
+	if (err->code == ERROR_LOST || run_lacks_room(err, false))
+		*err = (struct error){ 0 };
+	if (v->status == STATUS_TIMEOUT)
+		return;
+	res->refusal = ERROR_NONE;
+	*v = (struct verdict){
+		.status = STATUS_TIMEOUT,
+		.exit_code = -1,
+		.cause = { .kind = CAUSE_TIMEOUT, .limit = -1, .peak = -1, .suggest = -1 },
+	};
+	(void)snprintf(v->cause.detail, sizeof(v->cause.detail),
+		       "its time was over before it was compiled");
+}
+
 /* The fiber of a run, from the first step to the last. */
 static void go(void *data)
 {
 	struct executor_run *run = data;
 	struct result *res = NULL;
 	struct error err = { 0 };
+	struct run_end end;
 
 	run->control.fiber = fiber_current();
 	if (flow_run_open(&run->run, &res, &err) >= 0)
 		err = (struct error){ 0 };
 	if (!res)
 		res = flow_refusal(&run->run, &err);
-	/* on_end must not come before executor_start() has returned. */
+	if (run->overdue && res)
+		took_too_long(res, &err);
+	/* The end must not come before the start has returned. */
 	while (run->on_stack)
 		fiber_yield();
 	unlink_run(run);
-	if (run->on_end)
-		run->on_end(run->run.observer.data, res, &err);
-	else
-		(void)result_free(res);
+	if (run->on_life_end) {
+		run->on_life_end(run->how.observer.data, res, &err);
+	} else {
+		end = run_end_make(res, &run->how.label, &err, run->began);
+		(void)run->how.observer.on_event(run->how.observer.data,
+						 &(struct run_event){ RUN_END, .end = &end });
+		run_end_done(&end);
+	}
 	run_free(run);
 }
 
@@ -337,37 +373,52 @@ static int make_stdin(struct executor_run *run)
 }
 
 /* The limits of one execution are not those of the sandbox in which many follow one another. */
-static void outlive_turns(struct executor_run *run, const struct executor_start_options *o)
+static void outlive_turns(struct executor_run *run, const struct executor_life *life)
 {
 	struct limits *l = &run->run.decision.limits;
 
-	run->run.channel_fd = o->channel_fd;
-	run->run.decision.forkable = o->forkable;
-	run->run.keep = o->keep;
-	l->timeout_ms = o->life_ms;
+	run->on_life_end = life->on_end;
+	run->run.channel_fd = life->channel_fd;
+	run->run.decision.forkable = life->forkable;
+	run->run.keep = life->keep;
+	l->timeout_ms = life->life_ms;
 	l->cpu_time_ms = 0;
 	l->idle_timeout_ms = 0;
 	l->output_bytes = SESSION_KEPT_BYTES;
 	l->output_total_bytes = INT64_MAX;
 }
 
-static int take_options(struct executor_run *run, const struct executor_start_options *o)
+/* The listener is told; what the contract needs to know is kept here. */
+static int on_run_event(void *data, const struct run_event *event)
+{
+	struct executor_run *run = data;
+	int r;
+
+	run->began = run->began || event->kind == RUN_STARTED;
+	run->has_stage = run->has_stage || event->kind == RUN_STAGE;
+	r = run_observer_tell(&run->how.observer, event);
+	/* It is built, and that was all there was time for. */
+	if (event->kind == RUN_STAGE && run->overdue)
+		run_kill(&run->control, CAUSE_TIMEOUT);
+	return r;
+}
+
+static int take_options(struct executor_run *run, const struct run_start *how)
 {
 	struct run_control *c = &run->control;
+	uint32_t own = run_event_bit(RUN_STARTED) | run_event_bit(RUN_STAGE);
 
-	run->run.observer = o->observer;
-	run->run.places = o->places;
-	run->on_end = o->on_end;
-	c->quiet = o->quiet;
-	c->rows = o->rows ? o->rows : 24;
-	c->columns = o->columns ? o->columns : 80;
-	run->run.full = !o->brief;
-	run->run.accepted_ns = o->accepted_ns ? o->accepted_ns : clock_now_ns();
-	if (o->id)
-		(void)snprintf(run->run.id, sizeof(run->run.id), "%s", o->id);
-	if (o->channel_fd > 0)
-		outlive_turns(run, o);
-	return o->interactive ? make_stdin(run) : 0;
+	run->how = *how;
+	run->run.observer = (struct run_observer){ run, how->observer.wants | own, on_run_event };
+	run->run.places = how->places;
+	c->quiet = how->quiet;
+	c->rows = how->rows ? how->rows : 24;
+	c->columns = how->columns ? how->columns : 80;
+	run->run.full = !how->brief;
+	run->run.accepted_ns = how->accepted_ns ? how->accepted_ns : clock_now_ns();
+	if (how->label.id)
+		(void)snprintf(run->run.id, sizeof(run->run.id), "%s", how->label.id);
+	return how->interactive ? make_stdin(run) : 0;
 }
 
 static struct job *live_job(const struct executor_run *run)
@@ -375,21 +426,8 @@ static struct job *live_job(const struct executor_run *run)
 	return run->control.live ? run->control.job : NULL;
 }
 
-static int take_parent(struct executor_run *run, const struct executor_start_options *o)
+static int start_fiber(struct executor_run *run, int r, struct error *err)
 {
-	struct job *job = live_job(o->parent);
-
-	run->run.copy = (struct record_copy){ job ? job_outcome(job)->number : 0, 0 };
-	return run->run.copy.parent ? 0 : -ESRCH;
-}
-
-int executor_start(struct executor_run *run, const struct executor_start_options *options,
-		   struct error *err)
-{
-	int r = take_options(run, options);
-
-	if (r >= 0 && options->parent)
-		r = take_parent(run, options);
 	if (r >= 0) {
 		run->started = run->on_stack = true;
 		r = fiber_start(run->executor->atoll->loop, go, run);
@@ -399,6 +437,20 @@ int executor_start(struct executor_run *run, const struct executor_start_options
 	}
 	return r < 0 ? error_set(err, ERROR_INTERNAL, -r, "cannot start the run: %s", strerror(-r))
 		     : 0;
+}
+
+int executor_start_life(struct executor_run *run, const struct run_start *how,
+			const struct executor_life *life, struct error *err)
+{
+	int r = take_options(run, how);
+	struct job *parent = life->parent ? live_job(life->parent) : NULL;
+
+	outlive_turns(run, life);
+	if (parent)
+		run->run.copy = (struct record_copy){ job_outcome(parent)->number, 0 };
+	if (r >= 0 && life->parent && !run->run.copy.parent)
+		r = -ESRCH;
+	return start_fiber(run, r, err);
 }
 
 void executor_kill(struct executor_run *run, enum cause_kind cause)
@@ -484,50 +536,6 @@ int executor_ask_usage(struct executor_run *run)
 	return live_job(run) ? job_ask_usage(live_job(run)) : -ESRCH;
 }
 
-void executor_resize(struct executor_run *run, uint16_t rows, uint16_t columns)
-{
-	run->control.rows = rows;
-	run->control.columns = columns;
-	if (live_job(run))
-		job_resize(live_job(run), rows, columns);
-}
-
-static int on_stdin_room(void *data, uint32_t events)
-{
-	struct executor_run *run = data;
-
-	(void)events;
-	run->stdin_room = source_free(run->stdin_room);
-	(void)run_observer_tell(&run->run.observer, &(struct run_event){ .kind = RUN_STDIN_ROOM });
-	return 0;
-}
-
-ssize_t executor_stdin_write(struct executor_run *run, const void *bytes, size_t n)
-{
-	ssize_t written;
-	int r;
-
-	if (run->stdin_fd < 0)
-		return -EPIPE;
-	do {
-		/* This process holds the read end, too, so there is no SIGPIPE. */
-		written = write(run->stdin_fd, bytes, n);
-	} while (written < 0 && errno == EINTR);
-	if (written < 0 && errno != EAGAIN)
-		return -errno;
-	if (written == (ssize_t)n || run->stdin_room)
-		return MAX(written, (ssize_t)0);
-	r = loop_add_fd(run->executor->atoll->loop, run->stdin_fd, EPOLLOUT,
-			(struct handler){ on_stdin_room, run }, &run->stdin_room);
-	return r < 0 && written <= 0 ? r : MAX(written, (ssize_t)0);
-}
-
-void executor_stdin_close(struct executor_run *run)
-{
-	run->stdin_room = source_free(run->stdin_room);
-	run->stdin_fd = fd_close(run->stdin_fd);
-}
-
 /* A question on its own fiber. */
 struct inquiry {
 	struct executor *executor;
@@ -596,3 +604,134 @@ int executor_explain(struct executor *s, json_t *root, json_t **ret, struct erro
 	*ret = rows;
 	return rows ? 0 : error_oom(err);
 }
+
+/* --- the contract --- */
+
+static struct executor_run *of_run(struct run *base)
+{
+	return (struct executor_run *)base;
+}
+
+static bool is_local_ready(const struct runner *base)
+{
+	return ((const struct executor *)base)->atoll->link != NULL;
+}
+
+static int open_local(struct runner *base, json_t *request, struct run **ret, struct error *err)
+{
+	struct executor_run *run;
+	int r = executor_open((struct executor *)base, request, &run, err);
+	const struct decision *d;
+	struct admission *a;
+
+	if (r < 0)
+		return r;
+	d = &run->run.decision;
+	a = &run->base.admission;
+	*a = (struct admission){
+		.language = d->language ? d->language->name : "",
+		.policy = d->policy->name,
+		.limits = d->limits,
+		.timeout_max_ms = d->policy->ceilings.timeout_ms,
+		.labels = d->request->labels,
+	};
+	/* With an entry, but no code, it is that file's. */
+	admission_hash(a, run->run.code);
+	*ret = &run->base;
+	return 0;
+}
+
+static int start_local(struct run *base, const struct run_start *how, struct error *err)
+{
+	struct executor_run *run = of_run(base);
+
+	return start_fiber(run, take_options(run, how), err);
+}
+
+static void discard_local(struct run *base)
+{
+	executor_discard(of_run(base));
+}
+
+static int kill_local(struct run *base, enum cause_kind cause, enum run_kill when)
+{
+	struct executor_run *run = of_run(base);
+
+	if (when == RUN_KILL_BUILT) {
+		if (!run->started || run->control.killed || run->began || run->has_stage ||
+		    !flow_is_compiled(&run->run))
+			return -ESRCH;
+		run->overdue = true;
+		return 0;
+	}
+	executor_kill(run, cause);
+	return 0;
+}
+
+static int on_stdin_room(void *data, uint32_t events)
+{
+	struct executor_run *run = data;
+
+	(void)events;
+	run->stdin_room = source_free(run->stdin_room);
+	(void)run_observer_tell(&run->run.observer, &(struct run_event){ .kind = RUN_STDIN_ROOM });
+	return 0;
+}
+
+static ssize_t write_stdin(struct executor_run *run, struct span bytes)
+{
+	ssize_t written;
+	int r;
+
+	if (run->stdin_fd < 0)
+		return -EPIPE;
+	do {
+		/* This process holds the read end, too, so there is no SIGPIPE. */
+		written = write(run->stdin_fd, bytes.data, bytes.len);
+	} while (written < 0 && errno == EINTR);
+	if (written < 0 && errno != EAGAIN)
+		return -errno;
+	if (written == (ssize_t)bytes.len || run->stdin_room)
+		return MAX(written, (ssize_t)0);
+	r = loop_add_fd(run->executor->atoll->loop, run->stdin_fd, EPOLLOUT,
+			(struct handler){ on_stdin_room, run }, &run->stdin_room);
+	return r < 0 && written <= 0 ? r : MAX(written, (ssize_t)0);
+}
+
+static ssize_t input_local(struct run *base, struct span bytes, bool end)
+{
+	struct executor_run *run = of_run(base);
+	ssize_t n = bytes.len > 0 ? write_stdin(run, bytes) : 0;
+
+	if (end && n == (ssize_t)bytes.len) {
+		run->stdin_room = source_free(run->stdin_room);
+		run->stdin_fd = fd_close(run->stdin_fd);
+	}
+	return n;
+}
+
+static int signal_local(struct run *base, int signo)
+{
+	return executor_signal(of_run(base), signo);
+}
+
+static void resize_local(struct run *base, uint16_t rows, uint16_t columns)
+{
+	struct executor_run *run = of_run(base);
+
+	run->control.rows = rows;
+	run->control.columns = columns;
+	if (live_job(run))
+		job_resize(live_job(run), rows, columns);
+}
+
+static const struct runner_vtable runner_local = {
+	.is_ready = is_local_ready,
+	.open = open_local,
+	.start = start_local,
+	.discard = discard_local,
+	.kill = kill_local,
+	.input = input_local,
+	.signal = signal_local,
+	.resize = resize_local,
+};

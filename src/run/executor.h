@@ -19,6 +19,7 @@
 #include "base/loop/loop.h"
 #include "plan/policy/policy.h"
 #include "run/link/job.h"
+#include "run/runner.h"
 #include "spec/presets.h"
 #include "spec/result.h"
 #include "spec/run-event.h"
@@ -26,7 +27,7 @@
 #include <jansson.h>
 
 struct executor;
-struct executor_run;
+struct executor_run; /* its first member is a struct run */
 
 struct executor_options {
 	const char *data_dir;	  /* languages/, policies/, runners/; NULL: searched for */
@@ -65,7 +66,8 @@ int executor_new(struct loop *loop, const struct executor_options *options, stru
  * returns NULL.
  */
 struct executor *executor_free(struct executor *s);
-bool executor_is_ready(const struct executor *s); /* a broker answers */
+/* It as the contract has it: what engine and commands know. It is ready when a broker answers. */
+struct runner *executor_runner(struct executor *s);
 /* Open runs: checked ones and running ones. */
 size_t executor_count(const struct executor *s);
 void executor_kill_all(struct executor *s, enum cause_kind cause);
@@ -95,42 +97,13 @@ char *executor_version(struct executor_run *run);
 
 enum { EXECUTOR_FILE_INLINE = 1 << 20 };
 
-/*
- * Places for the sandboxes that a run has at once. The first one's is the run's own. take(): so many more; must: they are taken
- * in any case. NULL: as many as there are cores.
- */
-struct run_places {
-	void *data;
-	bool (*take)(void *data, int n, bool must);
-	void (*give)(void *data, int n);
-};
-
-struct executor_start_options {
-	struct run_places places;
-	/*
-	 * RUN_STARTED   the program (not its compiler) runs; before the first output; not when nothing ran, nor for tests
-	 * RUN_OUTPUT    as it arrives; of a compiler only when it failed, of tests never
-	 * RUN_STAGE     a stage has ended: compile (with the compiler's words), run, or the caller's by name; not of tests
-	 * RUN_FILE      a file that the program wrote and the request wants, with its hash. Large ones (above
-	 *               EXECUTOR_FILE_INLINE) come on a fiber: fiber_yield() now and then while one is copied.
-	 * RUN_STDIN_ROOM  after a short executor_stdin_write()
-	 */
-	struct run_observer observer;
-	/*
-	 * Gets observer.data, and the result to free. err->code: ERROR_NONE, or why the result is not the
-	 * program's. NULL: not wanted.
-	 */
+/* What the sandbox of a session is given beyond a run. */
+struct executor_life {
+	/* Instead of RUN_END: gets observer.data, and the result to free. err->code: ERROR_NONE, or why the result is not the program's. */
 	void (*on_end)(void *data, struct result *res, const struct error *err);
-	const char *id;	     /* of the result, see flow_make_id(); NULL: a new one */
-	int64_t accepted_ns; /* CLOCK_MONOTONIC; usage.start counts from here; 0: now */
-	bool interactive;    /* executor_stdin_write() follows the request's own stdin */
-	/* Output may come up to 3 ms late, so that a short run wakes the loop once. */
-	bool quiet;
-	bool brief;		/* no version of the runtime, no files except observed ones */
-	uint16_t rows, columns; /* of a terminal; 0: 24, 80 */
 	/*
-	 * Of executor_open_session(): the runner's end of the channel (run/link/channel.h), which stays the caller's; 0: none. The
-	 * sandbox lives for life_ms instead of the request's timeout, and its output is not bounded: the caller bounds turns.
+	 * Of executor_open_session(): the runner's end of the channel (run/link/channel.h), which stays the caller's. The sandbox lives
+	 * for life_ms instead of the request's timeout, and its output is not bounded: the caller bounds turns.
 	 */
 	int channel_fd;
 	int64_t life_ms;
@@ -140,17 +113,11 @@ struct executor_start_options {
 	struct executor_run *parent;
 };
 
-/* On failure no callback was called and the caller still owns the run. *options is copied. */
-int executor_start(struct executor_run *run, const struct executor_start_options *options,
-		   struct error *err) _must_check_;
+/* On failure no callback was called and the caller still owns the run. *how and *life are copied. */
+int executor_start_life(struct executor_run *run, const struct run_start *how,
+			const struct executor_life *life, struct error *err) _must_check_;
 /* The first cause wins. Result, files and on_end come as for any other end. */
 void executor_kill(struct executor_run *run, enum cause_kind cause);
-/*
- * How many bytes were taken; less than n or 0 if the pipe is full (64 KiB): RUN_STDIN_ROOM follows. -EPIPE:
- * closed, or ended.
- */
-ssize_t executor_stdin_write(struct executor_run *run, const void *bytes, size_t n) _must_check_;
-void executor_stdin_close(struct executor_run *run); /* the end of input, after the written bytes */
 /* To the program's main process. -ESRCH: it does not run (yet, or any more); -EINVAL: no valid signal. */
 int executor_signal(struct executor_run *run, int signo) _must_check_;
 /* SIGINT to its process group, as ^C at a terminal. -ESRCH as above. */
@@ -172,7 +139,6 @@ void executor_drop_copy(struct executor_run *run, int32_t pid);
 /* Of a session: the output that is in its pipes comes now; RUN_USAGE comes soon. */
 void executor_take_output(struct executor_run *run);
 int executor_ask_usage(struct executor_run *run) _must_check_;
-void executor_resize(struct executor_run *run, uint16_t rows, uint16_t columns);
 
 /* Questions that need runs of their own. done is called once; the caller owns the tree (NULL on failure). */
 enum executor_question { EXECUTOR_LANGUAGES, EXECUTOR_DOCTOR };
@@ -194,8 +160,6 @@ int executor_check_policies(const struct executor_options *options, json_t **ret
 int executor_explain(struct executor *s, json_t *root, json_t **ret,
 		     struct error *err) _must_check_;
 
-/* "ex_" and 128 random bits: 29 characters. ret has room for struct result's id. */
-void flow_make_id(char *ret, size_t size);
 struct atoll;
 /* client.c. Whether programs of that language are compiled; false of an unknown one. */
 bool flow_language_is_compiled(struct atoll *a, const char *name);

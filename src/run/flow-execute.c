@@ -100,7 +100,7 @@ struct late_file {
 };
 
 struct sandbox_watch {
-	struct run *run;
+	struct flow *run;
 	const struct sandbox_spec *in;
 	struct run_control *control; /* of the program's own sandbox, or NULL */
 	/* for the program's own sandbox; other sandboxes have no events */
@@ -138,15 +138,25 @@ static int notify_output(struct sandbox_watch *w, const struct run_event *event)
 	return run_observer_tell(&w->observer, event);
 }
 
-static int notify_stage(const struct sandbox_watch *w, size_t index)
+int flow_tell_stage(const struct run_observer *o, const struct result_stage *stage)
+{
+	return run_observer_tell(
+		o, &(struct run_event){ RUN_STAGE, .stage = {
+							   .name = stage->name,
+							   .status = stage->verdict.status,
+							   .exit_code = stage->verdict.exit_code,
+							   .duration_us = stage->duration_us,
+						   } });
+}
+
+static int notify_stage(struct sandbox_watch *w, size_t index)
 {
 	struct result_stage stage;
 
 	if (index >= w->in->n_stages || job_outcome(w->job)->error.code != ERROR_NONE)
 		return 0;
 	flow_stage(job_outcome(w->job), index, &w->in->stages[index], &stage);
-	return run_observer_tell(&w->observer,
-				 &(struct run_event){ RUN_STAGE, .stage = { index, &stage } });
+	return flow_tell_stage(&w->observer, &stage);
 }
 
 static int keep_for_later(struct sandbox_watch *w, const struct run_file *file)
@@ -239,7 +249,7 @@ static struct run_observer observe_job(struct sandbox_watch *w)
 	return (struct run_observer){ w, wants, on_job_event };
 }
 
-static struct job_input job_input(const struct run *run, const struct sandbox_spec *in,
+static struct job_input job_input(const struct flow *run, const struct sandbox_spec *in,
 				  struct sandbox_watch *watcher)
 {
 	const struct atoll_run_options *o = &run->options;
@@ -286,7 +296,7 @@ struct broker_used {
 	uint64_t generation;
 };
 
-static int use_broker(struct run *run, struct broker_used *ret, struct error *err)
+static int use_broker(struct flow *run, struct broker_used *ret, struct error *err)
 {
 	struct atoll *a = run->atoll;
 	int r = a->keeper ? link_keeper_await(a->keeper,
@@ -345,14 +355,14 @@ static void obey(struct run_control *c, struct job *job, bool live)
  * Called after the broker has its part of a run: this processor is idle meanwhile. Makes the next run's descriptors, and
  * brings the code that writes a result into the caches.
  */
-static void use_the_time(const struct run *run)
+static void use_the_time(const struct flow *run)
 {
 	(void)sched_yield();
 	(void)!run_fds_make(&run->atoll->run_fds);
 	free(result_to_text(run->result));
 }
 
-static int await(struct run *run, struct sandbox_watch *w)
+static int await(struct flow *run, struct sandbox_watch *w)
 {
 	struct run_control *c = run->control;
 
@@ -373,7 +383,7 @@ static int await(struct run *run, struct sandbox_watch *w)
 }
 
 /* Sends it and waits. -EPIPE, with a message in the outcome: the broker was gone before. */
-static int send_and_wait(struct run *run, struct sandbox_watch *w, struct job_input *input,
+static int send_and_wait(struct flow *run, struct sandbox_watch *w, struct job_input *input,
 			 struct error *err)
 {
 	int r;
@@ -396,7 +406,7 @@ static int send_and_wait(struct run *run, struct sandbox_watch *w, struct job_in
 }
 
 /* 0: the job ended; 1: to be repeated. */
-static int execute_once(struct run *run, const struct sandbox_spec *in, struct job **ret,
+static int execute_once(struct flow *run, const struct sandbox_spec *in, struct job **ret,
 			struct error *err)
 {
 	struct sandbox_watch watcher = { .run = run,
@@ -443,7 +453,7 @@ static int execute_once(struct run *run, const struct sandbox_spec *in, struct j
 	return 0;
 }
 
-int flow_execute(struct run *run, const struct sandbox_spec *in, struct job **ret,
+int flow_execute(struct flow *run, const struct sandbox_spec *in, struct job **ret,
 		 struct error *err)
 {
 	int r = execute_once(run, in, ret, err);

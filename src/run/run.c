@@ -13,27 +13,8 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <sys/random.h>
 
-/* 128 random bits as 26 digits of base 32. */
-void flow_make_id(char *ret, size_t size)
-{
-	static const char digits[] = "abcdefghijklmnopqrstuvwxyz234567";
-	unsigned char bits[17] = { 0 };
-	char text[27] = { 0 };
-
-	while (getrandom(bits, 16, 0) != 16)
-		;
-	for (size_t i = 0; i < 26; i++) {
-		size_t at = i * 5;
-		unsigned pair = (unsigned)bits[at / 8] << 8 | bits[at / 8 + 1];
-
-		text[i] = digits[pair >> (11 - at % 8) & 31];
-	}
-	(void)snprintf(ret, size, "ex_%s", text);
-}
-
-static int find_language(struct run *run, struct error *err)
+static int find_language(struct flow *run, struct error *err)
 {
 	int r;
 
@@ -57,7 +38,7 @@ static const struct span *entry_data(const struct request *req)
 }
 
 /* The program's path below the work directory, and its class (Java). */
-static int name_source(struct run *run, struct error *err)
+static int name_source(struct flow *run, struct error *err)
 {
 	const struct request *req = run->request;
 	const struct language *lang = run->language;
@@ -92,7 +73,7 @@ static int check_private(const char *path, const char *field, struct error *err)
 	return 0;
 }
 
-static int list_run_files(struct run *run, struct error *err)
+static int list_run_files(struct flow *run, struct error *err)
 {
 	const struct request *req = run->request;
 	int r = check_private(run->source, "entry", err);
@@ -127,7 +108,7 @@ static int list_run_files(struct run *run, struct error *err)
 }
 
 /* Like the administrator's other defaults, presets apply only under the policy `default`. */
-static void take_preset(struct run *run)
+static void take_preset(struct flow *run)
 {
 	const struct presets *all = run->atoll->rules.presets;
 	/* "python@3.10": a preset of that version comes before one of the language. */
@@ -162,7 +143,7 @@ static void parse_request(void *data)
 }
 
 /* A refused limit is reported with this caller's bounds. */
-static void restate(struct run *run, const json_t *root, struct error *err)
+static void restate(struct flow *run, const json_t *root, struct error *err)
 {
 	const char *policy = json_string_value(json_object_get(root, "policy"));
 	struct error unknown = { 0 };
@@ -178,7 +159,7 @@ static void restate(struct run *run, const json_t *root, struct error *err)
  * Without user namespaces nothing else can be repaired (in a chroot, cgroups lack as well), but the quick probe does
  * not try them: so before a missing layer is told, they are tried. The daemon's front must not fork.
  */
-static void name_deeper_cause(struct run *run, struct error *err)
+static void name_deeper_cause(struct flow *run, struct error *err)
 {
 	struct host_facts deep;
 	char fix[300];
@@ -193,7 +174,7 @@ static void name_deeper_cause(struct run *run, struct error *err)
 	(void)error_set(err, ERROR_POLICY, EPERM, "%s", fix);
 }
 
-int flow_open_request(struct run *run, struct error *err)
+int flow_open_request(struct flow *run, struct error *err)
 {
 	int r = find_language(run, err);
 
@@ -218,7 +199,7 @@ int flow_open_request(struct run *run, struct error *err)
 	return r;
 }
 
-int flow_open(struct run *run, json_t *root, struct error *err)
+int flow_open(struct flow *run, json_t *root, struct error *err)
 {
 	struct request_parsing p = { .root = root, .err = err };
 	int r;
@@ -238,7 +219,7 @@ int flow_open(struct run *run, json_t *root, struct error *err)
 	return r;
 }
 
-void flow_close(struct run *run)
+void flow_close(struct flow *run)
 {
 	flow_close_checkers(run);
 	build_product_done(&run->product);
@@ -249,7 +230,7 @@ void flow_close(struct run *run)
 	arena_done(&run->memory);
 }
 
-int flow_perform(struct run *run, struct error *err)
+int flow_perform(struct flow *run, struct error *err)
 {
 	if (flow_is_compiled(run)) {
 		int r = flow_build(run, err);
@@ -271,13 +252,13 @@ static const char *via_of(struct atoll *a)
 	return a->link && link_is_shared(a->link) ? "pool" : "direct";
 }
 
-struct result *flow_refusal(struct run *run, const struct error *err)
+struct result *flow_refusal(struct flow *run, const struct error *err)
 {
 	struct result *res = result_from_error(err);
 
 	if (!res)
 		return NULL;
-	flow_make_id(res->id, sizeof(res->id));
+	run_make_id(res->id, sizeof(res->id));
 	res->created_realtime_ns = clock_realtime_ns();
 	res->via = via_of(run->atoll);
 	(void)snprintf(res->node, sizeof(res->node), "%s", atoll_facts(run->atoll)->node);
@@ -285,7 +266,7 @@ struct result *flow_refusal(struct run *run, const struct error *err)
 }
 
 /* Fields of every result. */
-static void sign(struct run *run, struct result *res, const json_t *root)
+static void sign(struct flow *run, struct result *res, const json_t *root)
 {
 	const json_t *language = json_object_get(root, "language");
 	const char *name = run->language ? run->language->name : json_string_value(language);
@@ -307,7 +288,7 @@ static void sign(struct run *run, struct result *res, const json_t *root)
 }
 
 /* After a failure the result keeps what there was before: output, stages, tests, isolation. */
-static struct result *failed_result(struct run *run, const struct error *err)
+static struct result *failed_result(struct flow *run, const struct error *err)
 {
 	struct result *res = result_from_error(err), *old = run->result;
 
@@ -339,7 +320,7 @@ static void not_delivered(struct result *res, const struct error *err)
 }
 
 /* Killed before a job existed: the result has the requested end, not a failure. */
-static void was_killed(struct run *run, struct result *res)
+static void was_killed(struct flow *run, struct result *res)
 {
 	enum cause_kind kind = run->control->kill_cause;
 	struct verdict *v = &res->verdict;
@@ -354,20 +335,20 @@ static void was_killed(struct run *run, struct result *res)
 	}
 }
 
-static int begin_run(struct run *run, struct error *err)
+static int begin_run(struct flow *run, struct error *err)
 {
 	run->result = result_new();
 	if (!run->result)
 		return error_oom(err);
 	if (!run->id[0])
-		flow_make_id(run->id, sizeof(run->id));
+		run_make_id(run->id, sizeof(run->id));
 	memcpy(run->result->id, run->id, sizeof(run->result->id));
 	run->result->created_realtime_ns = clock_realtime_ns();
 	return 0;
 }
 
 /* r is the outcome of opening or performing it. */
-static int finish_run(struct run *run, const json_t *root, int r, struct result **ret,
+static int finish_run(struct flow *run, const json_t *root, int r, struct result **ret,
 		      struct error *err)
 {
 	struct result *res;
@@ -397,14 +378,14 @@ static int finish_run(struct run *run, const json_t *root, int r, struct result 
 	return r < 0 ? r : 0;
 }
 
-int flow_run_open(struct run *run, struct result **ret, struct error *err)
+int flow_run_open(struct flow *run, struct result **ret, struct error *err)
 {
 	int r = begin_run(run, err);
 
 	return r < 0 ? r : finish_run(run, run->request->root, flow_perform(run, err), ret, err);
 }
 
-int flow_run(struct run *run, json_t *root, struct result **ret, struct error *err)
+int flow_run(struct flow *run, json_t *root, struct result **ret, struct error *err)
 {
 	int r = begin_run(run, err);
 

@@ -313,18 +313,20 @@ static int begin_life(struct session *s, struct session_life *parent, struct err
 {
 	const struct sessions_options *o = &s->all->o;
 	struct session_life *life = calloc(1, sizeof(*life));
-	struct executor_start_options options = {
+	const struct run_start how = {
 		.observer = { life,
 			      run_event_bit(RUN_STARTED) | run_event_bit(RUN_OUTPUT) |
 				      run_event_bit(RUN_USAGE) | run_event_bit(RUN_SIGNALLED) |
 				      run_event_bit(RUN_INHERITED),
 			      on_life_event },
+		.brief = true,
+	};
+	struct executor_life own = {
 		.on_end = on_life_end,
 		.life_ms = LIFE_MS,
 		.forkable = s->forkable,
 		.keep = true,
 		.parent = parent ? parent->run : NULL,
-		.brief = true,
 	};
 	const struct channel_listener listener = { life, evaluation_read, evaluation_drop,
 						   on_life_message, on_life_closed };
@@ -362,9 +364,9 @@ static int begin_life(struct session *s, struct session_life *parent, struct err
 		life->channel.on_other = on_life_other;
 		life->channel.may_hold = may_hold;
 	}
-	options.channel_fd = life->program_fd;
+	own.channel_fd = life->program_fd;
 	if (r >= 0)
-		r = executor_start(life->run, &options, err);
+		r = executor_start_life(life->run, &how, &own, err);
 	if (r < 0) {
 		if (life->run)
 			executor_discard(life->run);

@@ -192,7 +192,7 @@ static char *run_line(const struct session *s, const struct turn *t, const json_
 	bool plain = strcmp(s->language, "bash") == 0;
 	json_t *globals = plain ? NULL : json_object_get(body, "globals");
 	json_t *most = plain ? NULL
-			     : json_integer(MIN(t->limits.output_total_bytes,
+			     : json_integer(MIN(t->base.admission.limits.output_total_bytes,
 						(int64_t)EVALUATION_VALUE_MAX));
 	json_t *message = json_pack("{s:s, s:I, s:o*, s:O*, s:O*, s:O*, s:O*, s:O}", "op", "run",
 				    "n", (json_int_t)t->number, "value_most", most,
@@ -232,13 +232,18 @@ static int check_line(const struct session *s, struct error *err)
 
 static int make_turn(struct session *s, json_t *body, struct turn *t, struct error *err)
 {
+	const json_t *code = json_object_get(body, "code");
 	json_t *functions = json_object_get(body, "host_functions");
 	int r = session_check_functions(functions, err);
 
 	if (r >= 0)
-		r = decide_turn(s, body, &t->limits, err);
+		r = decide_turn(s, body, &t->base.admission.limits, err);
 	if (r < 0)
 		return r;
+	t->base.admission.language = s->language;
+	t->base.admission.policy = s->policy;
+	admission_hash(&t->base.admission,
+		       (struct span){ json_string_value(code), json_string_length(code) });
 	t->allowed = json_is_array(functions) ? json_copy(functions) : json_array();
 	if (!t->allowed ||
 	    (s->host_functions && json_array_extend(t->allowed, s->host_functions) < 0))
@@ -268,11 +273,7 @@ int session_execute(struct session *s, json_t *body, struct submission *in, stru
 		in->caller = s->caller->name;
 		in->request = request;
 		in->text = (struct span){ 0 };
-		in->turn = (struct submission_turn){ .carrier = &session_carrier,
-						     .run = t,
-						     .limits = &t->limits,
-						     .language = s->language,
-						     .policy = s->policy };
+		in->turn = &t->base;
 		r = engine_submit(s->all->o.engine, in, ret, err);
 	}
 	/* The engine has the turn now, which may have ended already. */

@@ -15,12 +15,12 @@
 #pragma once
 
 #include "base/caller.h"
-#include "engine/carrier.h"
 #include "run/evaluation.h"
 #include "run/executor.h"
 #include "run/link/capture.h"
 #include "run/link/channel.h"
 #include "run/link/idleness.h"
+#include "run/runner.h"
 #include "session/session.h"
 #include "spec/result.h"
 
@@ -49,6 +49,7 @@ struct host_call {
 };
 
 struct turn {
+	struct run base; /* to the engine it is a run like others */
 	struct turn *next;
 	struct session *session;   /* a reference */
 	struct session_life *life; /* in which it runs; NULL: it waits */
@@ -60,8 +61,7 @@ struct turn {
 
 	/* Of an execution: */
 	char execution[32]; /* its id */
-	struct executor_start_options to;
-	struct limits limits;
+	struct run_start to;
 	json_t *allowed; /* names of host functions, or NULL */
 	int stop_cause;	 /* enum cause_kind, or -1 */
 	int64_t start_ns, end_ns;
@@ -213,7 +213,6 @@ void session_fork_take(struct turn *t, pid_t copy);
 void session_on_message(struct session *s, json_t *message, size_t bytes);
 
 /* --- turn.c --- */
-extern const struct carrier session_carrier; /* runs are struct turn */
 struct turn *turn_new(struct session *s);
 void turn_free(struct turn *t);
 /* Charges the caller with the turn's line. -EBUSY: too many bytes wait already. */

@@ -111,14 +111,14 @@ static void begin_turn(struct session *s)
 	struct turn *t = take_turn(s);
 	struct session_life *life = s->life;
 	int64_t now_ns = clock_now_ns();
-	int64_t limit_ms = t->file.fn ? FILE_TURN_MS : t->limits.timeout_ms;
+	int64_t limit_ms = t->file.fn ? FILE_TURN_MS : t->base.admission.limits.timeout_ms;
 
 	t->life = life;
 	life->turn = t;
 	t->start_ns = now_ns;
 	t->before = life->usage;
 	t->usage_due_ns = now_ns + NS_PER_SEC;
-	t->idleness = (struct idleness){ .timeout_ms = t->limits.idle_timeout_ms,
+	t->idleness = (struct idleness){ .timeout_ms = t->base.admission.limits.idle_timeout_ms,
 					 .active_ns = now_ns };
 	s->tick_ns = t->file.fn ? INT64_MAX : now_ns + turn_tick_ns(t);
 	session_move(s, SESSION_BUSY, now_ns + limit_ms * NS_PER_MS);

@@ -2,7 +2,7 @@
 /*
  * Sessions: one live interpreter in one sandbox, in which executions follow one another and find the state of those before. The
  * sandbox is an ordinary run of the executor whose program is the language's session runner (runners/); the two speak over a
- * channel (run/link/channel.h). An execution of a session is an execution of the engine like any other; the session is its carrier.
+ * channel (run/link/channel.h). An execution of a session is an execution of the engine like any other; the session is its runner.
  *
  *   session_create ─▶ session_execute … session_execute ─▶ session_close, or idle for too long
  *

@@ -266,7 +266,7 @@ struct session *session_new(struct sessions *all, const char *caller)
 	s->caller = caller_get(all->o.callers, caller);
 	if (!s->caller || session_watch_time(s) < 0)
 		return session_unref(s);
-	flow_make_id(s->id, sizeof(s->id));
+	run_make_id(s->id, sizeof(s->id));
 	memcpy(s->id, "se", 2);
 	s->created_ns = clock_realtime_ns();
 	s->used_ns = clock_now_ns();

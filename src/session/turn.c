@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One turn of a session: its memory, its events while it runs, and its result. The engine sees an execution's turn as a run
- * (carrier.h). Of the runner's answer, value, outputs, exit code and error are taken; duration, usage and the reason of a stop are ours.
+ * (run/runner.h). Of the runner's answer, value, outputs, exit code and error are taken; duration, usage and the reason of a stop are ours.
  */
 #include "session/session-private.h"
 
@@ -13,12 +13,15 @@
 #include <stdio.h>
 #include <string.h>
 
+static const struct runner_vtable runner_session;
+
 struct turn *turn_new(struct session *s)
 {
 	struct turn *t = calloc(1, sizeof(*t));
 
 	if (!t)
 		return NULL;
+	t->base.vtable = &runner_session;
 	t->session = session_ref(s);
 	s->n_turns_open++;
 	t->number = ++s->n_turns;
@@ -57,13 +60,13 @@ void turn_output(struct turn *t, enum output_stream stream, struct span bytes)
 {
 	struct capture *c = stream == OUTPUT_STDERR ? &t->err : &t->out;
 
-	if (c->bytes > t->limits.output_total_bytes)
+	if (c->bytes > t->base.admission.limits.output_total_bytes)
 		return;
 	t->idleness.active_ns = clock_now_ns();
 	(void)!capture_add(c, bytes.data, bytes.len);
 	(void)run_observer_tell(&t->to.observer,
 				&(struct run_event){ RUN_OUTPUT, .output = { stream, bytes } });
-	if (c->bytes > t->limits.output_total_bytes)
+	if (c->bytes > t->base.admission.limits.output_total_bytes)
 		session_stop(t->session, CAUSE_OUTPUT);
 }
 
@@ -107,8 +110,8 @@ void turn_usage(struct turn *t, const struct usage *usage)
 		t->idleness.active_ns = now_ns;
 	if (idleness_is_over(&t->idleness, &since, now_ns))
 		session_stop(t->session, CAUSE_IDLE);
-	if (t->limits.cpu_time_ms > 0 &&
-	    since.user_us + since.system_us > t->limits.cpu_time_ms * US_PER_MS)
+	if (t->base.admission.limits.cpu_time_ms > 0 &&
+	    since.user_us + since.system_us > t->base.admission.limits.cpu_time_ms * US_PER_MS)
 		session_stop(t->session, CAUSE_CPU_TIME);
 }
 
@@ -127,7 +130,8 @@ void turn_rich(struct turn *t, const json_t *message, size_t bytes)
 
 void turn_value(struct turn *t, const json_t *message)
 {
-	evaluation_piece(&t->answer, message, t->limits.output_total_bytes, &t->to.observer);
+	evaluation_piece(&t->answer, message, t->base.admission.limits.output_total_bytes,
+			 &t->to.observer);
 }
 
 /* --- the result --- */
@@ -142,7 +146,7 @@ static void judge_turn(const struct turn *t, bool was_killed, struct result *res
 		.duration_us = res->duration_us,
 	};
 
-	classify(&end, &t->limits, &res->verdict);
+	classify(&end, &t->base.admission.limits, &res->verdict);
 }
 
 static struct result *make_turn_result(struct turn *t, const struct result *ended)
@@ -216,7 +220,7 @@ static struct result *make_unbegun_result(const struct turn *t)
 
 	if (!res)
 		return NULL;
-	classify(&end, &t->limits, &res->verdict);
+	classify(&end, &t->base.admission.limits, &res->verdict);
 	res->verdict.exit_code = -1;
 	return res;
 }
@@ -228,13 +232,21 @@ struct turn_end {
 	struct error err;
 };
 
-static void tell_end(void *data)
+static void tell_end(struct turn *t, struct result *res, const struct error *err)
+{
+	struct run_end end = run_end_make(res, &t->to.label, err, t->start_ns != 0);
+
+	(void)t->to.observer.on_event(t->to.observer.data,
+				      &(struct run_event){ RUN_END, .end = &end });
+	run_end_done(&end);
+	turn_free(t);
+}
+
+static void tell_end_on_fiber(void *data)
 {
 	struct turn_end *end = data;
-	struct turn *t = end->turn;
 
-	t->to.on_end(t->to.observer.data, end->res, &end->err);
-	turn_free(t);
+	tell_end(end->turn, end->res, &end->err);
 	free(end);
 }
 
@@ -243,17 +255,16 @@ static void tell_turn_end(struct turn *t, struct result *res, const struct error
 	static const struct error none = { 0 };
 	struct turn_end *end = NULL;
 
-	/* On a fiber the engine has a large result written by the worker. */
+	/* On a fiber, a large result is written by the worker. */
 	if (res && worker_wants(res->evaluated_bytes + res->out.len + res->err.len))
 		end = calloc(1, sizeof(*end));
 	if (end) {
 		*end = (struct turn_end){ t, res, err ? *err : none };
-		if (fiber_start(t->session->all->o.loop, tell_end, end) >= 0)
+		if (fiber_start(t->session->all->o.loop, tell_end_on_fiber, end) >= 0)
 			return;
 		free(end);
 	}
-	t->to.on_end(t->to.observer.data, res, err ? err : &none);
-	turn_free(t);
+	tell_end(t, res, err ? err : &none);
 }
 
 void turn_finish(struct turn *t, const struct result *ended, const struct error *err)
@@ -273,61 +284,58 @@ void turn_finish(struct turn *t, const struct result *ended, const struct error 
 	tell_turn_end(t, res, err);
 }
 
-/* --- the engine's side --- */
+/* --- the contract; turns are opened by their session --- */
 
-static int start_turn(void *run, const struct executor_start_options *options, struct error *err)
+static int start_turn(struct run *run, const struct run_start *how, struct error *err)
 {
-	struct turn *t = run;
+	struct turn *t = (struct turn *)run;
+	int64_t kept_bytes = run->admission.limits.output_bytes;
 
 	if (t->session->closed)
 		return error_set(err, ERROR_NOT_FOUND, ENOENT, "the session has ended");
-	t->to = *options;
-	(void)snprintf(t->execution, sizeof(t->execution), "%s", options->id);
+	t->to = *how;
+	(void)snprintf(t->execution, sizeof(t->execution), "%s", how->label.id);
 	if (!t->to.accepted_ns)
 		t->to.accepted_ns = clock_now_ns();
-	capture_init(&t->out, t->limits.output_bytes);
-	capture_init(&t->err, t->limits.output_bytes);
+	capture_init(&t->out, kept_bytes);
+	capture_init(&t->err, kept_bytes);
 	session_line_up(t->session, t);
 	return 0;
 }
 
-static void discard_turn(void *run)
+static void discard_turn(struct run *run)
 {
-	turn_free(run);
+	turn_free((struct turn *)run);
 }
 
-static void kill_turn(void *run, enum cause_kind cause)
+static int kill_turn(struct run *run, enum cause_kind cause, enum run_kill when)
 {
-	struct turn *t = run;
+	struct turn *t = (struct turn *)run;
 	struct session *s = t->session;
 
+	if (when == RUN_KILL_BUILT)
+		return -ESRCH;
 	if (s->life && s->life->turn == t) {
 		session_stop(s, (int)cause);
 	} else if (!t->life && t->stop_cause < 0) {
 		t->stop_cause = (int)cause;
 		session_set_due(s);
 	}
+	return 0;
 }
 
 /* The code of a session has no input. */
-static ssize_t write_turn(void *run, const void *bytes, size_t n)
+static ssize_t input_turn(struct run *run, struct span bytes, bool end)
 {
 	(void)run;
-	(void)bytes;
-	(void)n;
-	return -EPIPE;
+	(void)end;
+	return bytes.len > 0 ? -EPIPE : 0;
 }
 
-static void close_turn(void *run)
+static int signal_turn(struct run *run, int signo)
 {
-	(void)run;
-}
-
-static int signal_turn(void *run, int signo)
-{
-	const struct turn *t = run;
+	const struct turn *t = (struct turn *)run;
 	const struct session *s = t->session;
-
 	int r = s->life && s->life->turn == t ? executor_signal(s->life->run, signo) : -ESRCH;
 
 	if (r >= 0)
@@ -335,19 +343,18 @@ static int signal_turn(void *run, int signo)
 	return r;
 }
 
-static void resize_turn(void *run, uint16_t rows, uint16_t columns)
+static void resize_turn(struct run *run, uint16_t rows, uint16_t columns)
 {
 	(void)run;
 	(void)rows;
 	(void)columns;
 }
 
-const struct carrier session_carrier = {
+static const struct runner_vtable runner_session = {
 	.start = start_turn,
 	.discard = discard_turn,
 	.kill = kill_turn,
-	.stdin_write = write_turn,
-	.stdin_close = close_turn,
+	.input = input_turn,
 	.signal = signal_turn,
 	.resize = resize_turn,
 };

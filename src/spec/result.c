@@ -154,6 +154,7 @@ struct result *result_free(struct result *res)
 	json_decref(res->error);
 	free(res->suggestion);
 	json_decref(res->labels);
+	free(res->timeout_reason);
 	json_decref(res->warnings);
 	free(res);
 	return NULL;
@@ -680,11 +681,21 @@ static void result_write_or_empty(struct emitter *e, const struct schema_field *
 	}
 }
 
-/* A daemon that chose one puts it in. */
-static void result_write_no_timeout(struct emitter *e, const struct schema_field *f _unused_,
-				    const void *object _unused_)
+static void result_write_timeout(struct emitter *e, const struct schema_field *f _unused_,
+				 const void *object)
 {
-	emit_null(e);
+	const struct result *res = object;
+
+	if (!res->timeout_reason) {
+		emit_null(e);
+		return;
+	}
+	emit_open(e, '{');
+	emit_key(e, "timeout");
+	emit_seconds(e, res->timeout_chosen_ms * US_PER_MS);
+	emit_key(e, "reason");
+	emit_word(e, res->timeout_reason);
+	emit_close(e, '}');
 }
 
 static void result_write_history(struct emitter *e, const struct schema_field *f _unused_,
@@ -788,7 +799,7 @@ static const struct schema_field result_fields[] = {
 	{ "session", "TurnSession", "only of executions in a session", .emit = write_json,
 	  MEMBER(session), .sparse = true },
 	{ "timeout_chosen", "ChosenTimeout?", "of an \"adaptive\" timeout",
-	  .emit = result_write_no_timeout },
+	  .emit = result_write_timeout },
 	{ "labels", "{string}", NULL, .emit = result_write_or_empty, MEMBER(labels) },
 	{ "runtime", "string?", NULL, .emit = write_text, MEMBER(runtime) },
 	{ "policy", "string?", NULL, .emit = write_text, MEMBER(policy) },

@@ -169,8 +169,10 @@ struct result {
 	char *suggestion; /* what to do about the error, or NULL */
 	json_t *warnings; /* texts: what the caller would not expect; NULL: none */
 	struct isolation isolation;
-	json_t *labels; /* or NULL */
-	char *runtime;	/* "Python 3.11.2" or NULL */
+	json_t *labels;		   /* or NULL */
+	int64_t timeout_chosen_ms; /* for "adaptive", and why: */
+	char *timeout_reason;	   /* or NULL */
+	char *runtime;		   /* "Python 3.11.2" or NULL */
 	char *policy;
 	const char *via; /* "daemon", "pool" or "direct": the broker's kind of client */
 	bool cached_build;

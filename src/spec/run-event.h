@@ -7,13 +7,12 @@
 #pragma once
 
 #include "base/span.h"
-#include "spec/usage.h"
+#include "spec/result.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 
-struct isolation;
-struct result_stage;
+struct run_end;
 
 enum output_stream { OUTPUT_STDOUT = 1, OUTPUT_STDERR = 2 };
 
@@ -29,6 +28,7 @@ enum run_event_kind {
 	RUN_VALUE,	/* a piece of the JSON text of a value that is too large for a result */
 	RUN_SIGNALLED, /* a signal is pending at its process, or was dropped: one event for each signal */
 	RUN_INHERITED, /* the work directory has a copy of that of a run before */
+	RUN_END,       /* the last one, of runners (run/runner.h) */
 };
 
 #define RUN_EVENTS_ALL UINT32_MAX
@@ -55,8 +55,11 @@ struct run_event {
 			struct span bytes;
 		} output;
 		struct {
-			size_t index;			   /* in the job's outcome */
-			const struct result_stage *result; /* NULL: not classified yet */
+			size_t index;	  /* in the job's outcome */
+			const char *name; /* NULL: the stage is not classified yet */
+			enum run_status status;
+			int exit_code; /* -1: nothing ran */
+			int64_t duration_us;
 		} stage;
 		struct {
 			int errnum; /* 0, or why only a part of the files or none was copied */
@@ -65,6 +68,7 @@ struct run_event {
 		struct span value;
 		const struct usage *usage;
 		const struct run_file *file;
+		struct run_end *end;
 		struct json_t *body; /* RUN_RICH, RUN_HOST_CALL: as in the event stream; borrowed */
 	};
 };

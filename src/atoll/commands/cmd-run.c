@@ -127,7 +127,7 @@ static void sign(struct result *res, const json_t *request)
 {
 	const char *language = json_string_value(json_object_get(request, "language"));
 
-	flow_make_id(res->id, sizeof(res->id));
+	run_make_id(res->id, sizeof(res->id));
 	res->created_realtime_ns = clock_realtime_ns();
 	res->language = language ? strdup(language) : NULL;
 	if (gethostname(res->node, sizeof(res->node) - 1) < 0)

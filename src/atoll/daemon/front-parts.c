@@ -167,7 +167,7 @@ static int open_engine(struct front *f, struct error *err)
 	const struct config *c = &f->config;
 	const struct engine_options options = {
 		.loop = f->loop,
-		.executor = f->executor,
+		.runner = executor_runner(f->executor),
 		.history = f->parts->history,
 		.node = f->parts->node,
 		.log = &f->log,
@@ -401,5 +401,6 @@ bool front_is_idle(const struct front *f)
 
 void front_interrupt(struct front *f)
 {
+	executor_kill_all(f->executor, CAUSE_INTERRUPTED);
 	engine_interrupt(f->parts->engine);
 }
