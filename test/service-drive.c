@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A front for tests of run/executor.h: commands come as lines of JSON on stdin, what happens leaves as lines of JSON on
+ * A front for tests of run/runner.h over run/executor.h: commands come as lines of JSON on stdin, what happens leaves as lines of JSON on
  * stdout. test_service.py has both ends of it.
  *
  *   service-drive [SOCKET]         over a pool's socket, or a broker of its own
@@ -29,7 +29,7 @@ enum { LINE_MAX_BYTES = 64 << 20 };
 struct item {
 	struct item *next;
 	char key[64];
-	struct executor_run *run; /* NULL: it has ended */
+	struct run *run; /* NULL: it has ended */
 	bool in_start;
 };
 
@@ -82,10 +82,20 @@ static void say_file(const char *key, const struct run_file *file)
 		      n > 0 ? (int)n : 0, "fiber", fiber_current() != NULL));
 }
 
+static void on_end(struct item *it, const struct run_end *end)
+{
+	json_t *tree = end->text.data ? json_loadb(end->text.data, end->text.len, 0, NULL) : NULL;
+
+	say(it->key, it->in_start ? "too early" : "end",
+	    json_pack("{s:o?, s:i, s:s}", "result", tree, "code", end->error.code, "problem",
+		      end->error.text));
+	it->run = NULL;
+	maybe_over();
+}
+
 static int on_event(void *data, const struct run_event *event)
 {
-	const struct item *it = data;
-	const struct result_stage *stage;
+	struct item *it = data;
 
 	switch (event->kind) {
 	case RUN_STARTED:
@@ -95,10 +105,9 @@ static int on_event(void *data, const struct run_event *event)
 		say_output(it->key, event->output.stream, event->output.bytes);
 		break;
 	case RUN_STAGE:
-		stage = event->stage.result;
 		say(it->key, "stage",
-		    json_pack("{s:s, s:s}", "name", stage->name, "status",
-			      status_name(stage->verdict.status)));
+		    json_pack("{s:s, s:s}", "name", event->stage.name, "status",
+			      status_name(event->stage.status)));
 		break;
 	case RUN_USAGE:
 		say(it->key, "usage",
@@ -111,6 +120,9 @@ static int on_event(void *data, const struct run_event *event)
 	case RUN_STDIN_ROOM:
 		say(it->key, "room", NULL);
 		break;
+	case RUN_END:
+		on_end(it, event->end);
+		break;
 	case RUN_RICH:
 	case RUN_HOST_CALL:
 	case RUN_VALUE:
@@ -119,18 +131,6 @@ static int on_event(void *data, const struct run_event *event)
 		break; /* of sessions */
 	}
 	return 0;
-}
-
-static void on_end(void *data, struct result *res, const struct error *err)
-{
-	struct item *it = data;
-	json_t *tree = res ? result_to_json(res) : NULL;
-
-	say(it->key, it->in_start ? "too early" : "end",
-	    json_pack("{s:o?, s:i, s:s}", "result", tree, "code", err->code, "problem", err->text));
-	(void)result_free(res);
-	it->run = NULL;
-	maybe_over();
 }
 
 static const char *text_of(const json_t *command, const char *name)
@@ -157,41 +157,39 @@ static void refuse(const char *key, const struct error *err)
 
 static void start(const char *key, const json_t *command)
 {
-	struct executor_start_options o = {
+	struct run_start how = {
 		.observer = { .wants = run_event_bit(RUN_STARTED) | run_event_bit(RUN_STAGE),
 			      .on_event = on_event },
-		.on_end = on_end,
 		.quiet = has(command, "quiet"),
 		.brief = has(command, "brief"),
 		.interactive = has(command, "interactive"),
-		.id = text_of(command, "id"),
+		.label.id = text_of(command, "id"),
 		.rows = (uint16_t)number_of(command, "rows"),
 		.columns = (uint16_t)number_of(command, "columns"),
 	};
+	struct runner *runner = executor_runner(service);
 	struct item *it = calloc(1, sizeof(*it));
 	struct error err = { 0 };
 
 	it->next = items;
 	(void)snprintf(it->key, sizeof(it->key), "%s", key);
 	items = it;
-	if (executor_open(service, json_object_get(command, "request"), &it->run, &err) < 0) {
+	if (runner->vtable->open(runner, json_object_get(command, "request"), &it->run, &err) < 0) {
 		refuse(key, &err);
 		return;
 	}
 	if (has(command, "discard")) {
-		executor_discard(it->run);
-		it->run = NULL;
+		run_discard(TAKE_PTR(it->run));
 		say(key, "discarded", NULL);
 		return;
 	}
-	o.observer.data = it;
+	how.observer.data = it;
 	if (has(command, "watch"))
-		o.observer.wants = RUN_EVENTS_ALL;
+		how.observer.wants = RUN_EVENTS_ALL;
 	it->in_start = true;
-	if (executor_start(it->run, &o, &err) < 0) {
+	if (it->run->vtable->start(it->run, &how, &err) < 0) {
 		refuse(key, &err);
-		executor_discard(it->run);
-		it->run = NULL;
+		run_discard(TAKE_PTR(it->run));
 	}
 	it->in_start = false;
 }
@@ -220,22 +218,23 @@ static void ask(const char *key, const json_t *command)
 static void tell(struct item *it, const char *op, const json_t *command)
 {
 	const char *text = text_of(command, "text");
-	struct executor_run *run = it->run;
+	struct run *run = it->run;
 
 	if (strcmp(op, "kill") == 0)
-		executor_kill(run, CAUSE_CANCELLED);
+		(void)run->vtable->kill(run, CAUSE_CANCELLED, RUN_KILL_NOW);
 	else if (strcmp(op, "close") == 0)
-		executor_stdin_close(run);
+		(void)run->vtable->input(run, (struct span){ 0 }, true);
 	else if (strcmp(op, "stdin") == 0)
 		say(it->key, "took",
 		    json_pack("{s:I}", "bytes",
-			      (json_int_t)executor_stdin_write(run, text, strlen(text))));
+			      (json_int_t)run->vtable->input(
+				      run, (struct span){ text, strlen(text) }, false)));
 	else if (strcmp(op, "signal") == 0)
 		say(it->key, "signalled",
-		    json_pack("{s:i}", "r", executor_signal(run, number_of(command, "signo"))));
+		    json_pack("{s:i}", "r", run->vtable->signal(run, number_of(command, "signo"))));
 	else if (strcmp(op, "resize") == 0)
-		executor_resize(run, (uint16_t)number_of(command, "rows"),
-				(uint16_t)number_of(command, "columns"));
+		run->vtable->resize(run, (uint16_t)number_of(command, "rows"),
+				    (uint16_t)number_of(command, "columns"));
 }
 
 static void obey(const json_t *command)
@@ -255,8 +254,9 @@ static void obey(const json_t *command)
 			say(key, "answer", json_pack("{s:o}", "tree", list));
 	} else if (strcmp(op, "state") == 0) {
 		say(key, "state",
-		    json_pack("{s:b, s:I, s:I}", "ready", executor_is_ready(service), "runs",
-			      (json_int_t)executor_count(service), "fibers",
+		    json_pack("{s:b, s:I, s:I}", "ready",
+			      executor_runner(service)->vtable->is_ready(executor_runner(service)),
+			      "runs", (json_int_t)executor_count(service), "fibers",
 			      (json_int_t)fiber_count()));
 	} else {
 		for (struct item *it = items; it; it = it->next)

@@ -406,7 +406,7 @@ static bool waits_for_input(const struct execution *x)
 static void drop_run(struct execution *x)
 {
 	if (x->run)
-		x->run->vtable->discard(TAKE_PTR(x->run));
+		run_discard(TAKE_PTR(x->run));
 }
 
 static void begin_execution(struct execution *x)

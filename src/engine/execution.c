@@ -47,7 +47,7 @@ static void execution_free(struct execution *x)
 {
 	readback_remove(x);
 	if (x->run)
-		x->run->vtable->discard(x->run);
+		run_discard(x->run);
 	stream_done(&x->stream);
 	execution_record_done(&x->record, x->engine->o.history, x->id);
 	free(x->callback_url);

@@ -216,7 +216,7 @@ static int choose_timeout(struct execution *x, struct prepared *p, struct error 
 					  .min_ms = x->engine->o.adaptive_min_ms,
 					  .preset_ms = a->limits.timeout_ms,
 					  .ceiling_ms = a->timeout_max_ms });
-	x->run->vtable->discard(TAKE_PTR(x->run));
+	run_discard(TAKE_PTR(x->run));
 	free(x->record.timeout_chosen);
 	x->record.timeout_chosen = chosen;
 	/* The runner holds a reference on the tree it was given: a new one. */

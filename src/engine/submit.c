@@ -254,7 +254,7 @@ static bool becomes_result(const struct execution *x, const struct error *err)
 static void slim(struct execution *x)
 {
 	if (x->run)
-		x->run->vtable->discard(x->run);
+		run_discard(x->run);
 	x->run = NULL;
 	free(TAKE_PTR(x->record.timeout_chosen));
 }

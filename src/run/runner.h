@@ -111,6 +111,11 @@ struct run {
 	struct admission admission;
 };
 
+static inline void run_discard(struct run *run)
+{
+	run->vtable->discard(run);
+}
+
 /* What a row, the metrics and the audit stream need of a result, beside its text. */
 struct run_summary {
 	enum run_status status;
