@@ -102,7 +102,9 @@ int atoll_link(struct atoll *a, struct error *err)
 /* A version is asked for by an ordinary run; only its output is used. */
 static int probe_run(void *data, const json_t *request, struct buf *out)
 {
-	struct flow run = { .atoll = data, .output_fd = -EBADF, .accepted_ns = clock_now_ns() };
+	struct local_run run = { .atoll = data,
+				 .output_fd = -EBADF,
+				 .accepted_ns = clock_now_ns() };
 	json_t *root = json_deep_copy(request);
 	struct result *res = NULL;
 	struct error err = { 0 };
@@ -213,7 +215,7 @@ struct atoll *atoll_free(struct atoll *a)
 }
 
 /* Gives the caller the results that it asked for. */
-static int report_result(const struct flow *run, const struct result *res, char **result_json,
+static int report_result(const struct local_run *run, const struct result *res, char **result_json,
 			 struct error *err)
 {
 	const struct atoll_run_options *o = &run->options;
@@ -246,7 +248,7 @@ int atoll_run(struct atoll *a, const char *request_json, const struct atoll_run_
 	      char **result_json, char **problem)
 {
 	const struct document doc = { "request", request_json, strlen(request_json) };
-	struct flow run = { .atoll = a, .output_fd = -EBADF, .accepted_ns = clock_now_ns() };
+	struct local_run run = { .atoll = a, .output_fd = -EBADF, .accepted_ns = clock_now_ns() };
 	struct result *res = NULL;
 	struct error err = { 0 };
 	json_t *root = NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * See executor.h. An executor is a handle (struct atoll) with the caller's loop and its keeper's link; each of
- * its runs is a struct flow with a fiber. The caller's commands reach the current job through run.control, or
+ * its runs is a struct local_run with a fiber. The caller's commands reach the current job through run.control, or
  * wait there until there is a job.
  */
 #include "run/executor.h"
@@ -36,7 +36,7 @@ struct executor_run {
 	struct run base;
 	struct executor_run *next, **at; /* at: the pointer to this entry */
 	struct executor *executor;
-	struct flow run;
+	struct local_run run;
 	struct run_control control;
 	struct run_start how;
 	/* NULL: the run's end is told as RUN_END. */
@@ -307,7 +307,7 @@ char *executor_version(struct executor_run *run)
 	return flow_known_version(&run->run);
 }
 
-/* Whatever it came to after its time was over: on record is what was answered then. */
+/* The result after the time was over does not count: on record is what the caller was told then. */
 static void took_too_long(struct result *res, struct error *err)
 {
 	struct verdict *v = &res->verdict;

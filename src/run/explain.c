@@ -108,7 +108,7 @@ static int explain_plan(const struct sandbox_spec *in, const char *name,
 	return r < 0 ? error_set(err, ERROR_INTERNAL, -r, "the plan is too long to print") : 0;
 }
 
-static int explain_build(struct flow *run, void *data, struct error *err)
+static int explain_build(struct local_run *run, void *data, struct error *err)
 {
 	struct sandbox_spec in;
 	int r = flow_describe_build(run, &in, err);
@@ -118,7 +118,8 @@ static int explain_build(struct flow *run, void *data, struct error *err)
 	return r < 0 ? r : 1;
 }
 
-static int explain_run(struct flow *run, json_t *root, struct explain_sink *to, struct error *err)
+static int explain_run(struct local_run *run, json_t *root, struct explain_sink *to,
+		       struct error *err)
 {
 	struct sandbox_spec in;
 	int r = flow_open(run, root, err);
@@ -140,7 +141,7 @@ static int explain_to(struct atoll *a, const char *request_json, struct explain_
 		      char **problem)
 {
 	const struct document doc = { "request", request_json, strlen(request_json) };
-	struct flow run = { .atoll = a, .output_fd = -EBADF, .full = true };
+	struct local_run run = { .atoll = a, .output_fd = -EBADF, .full = true };
 	struct error err = { 0 };
 	json_t *root = NULL;
 	int r = json_parse(&doc, &root, &err);

@@ -19,16 +19,16 @@
 /* Of all compile stages of a run: each may run with a kit first, and again without. */
 static const int64_t built_bytes_max = 2LL * PLAN_BYTES_MAX;
 
-bool flow_is_compiled(const struct flow *run)
+bool flow_is_compiled(const struct local_run *run)
 {
 	return run->language && run->language->compile_argv[0] && run->source[0] &&
 	       run->request->n_stages == 0;
 }
 
-static int take_product(struct flow *run, const struct run_file *file);
+static int take_product(struct local_run *run, const struct run_file *file);
 
 /* Whether the request brings the file that makes its files a project of the language. */
-static bool is_project(const struct flow *run)
+static bool is_project(const struct local_run *run)
 {
 	const char *name = run->language->project;
 
@@ -43,7 +43,7 @@ static bool is_project(const struct flow *run)
  * The language's words with the caller's compiler_args: in place of {compiler_args}, otherwise at the end, so
  * that the caller's flag comes last. NULL: no memory.
  */
-static const char **compile_words(struct flow *run, const struct word_context *c)
+static const char **compile_words(struct local_run *run, const struct word_context *c)
 {
 	static const char *const none[] = { NULL };
 	const char *const *own = (const char *const *)(is_project(run)
@@ -70,7 +70,7 @@ static const char **compile_words(struct flow *run, const struct word_context *c
 	return words;
 }
 
-static int describe(struct flow *run, struct sandbox_spec *ret, struct error *err)
+static int describe(struct local_run *run, struct sandbox_spec *ret, struct error *err)
 {
 	const char *build = SANDBOX_WORK "/" FLOW_BUILD_DIR;
 	struct decision *d = arena_alloc(&run->memory, sizeof(*d));
@@ -116,7 +116,7 @@ static int describe(struct flow *run, struct sandbox_spec *ret, struct error *er
 	return 0;
 }
 
-int flow_describe_build(struct flow *run, struct sandbox_spec *ret, struct error *err)
+int flow_describe_build(struct local_run *run, struct sandbox_spec *ret, struct error *err)
 {
 	const char *kit;
 	int r = describe(run, ret, err);
@@ -128,7 +128,7 @@ int flow_describe_build(struct flow *run, struct sandbox_spec *ret, struct error
 }
 
 /* Takes files below {build}; ignores other files that the compiler left. */
-static int take_product(struct flow *run, const struct run_file *file)
+static int take_product(struct local_run *run, const struct run_file *file)
 {
 	static const size_t prefix = sizeof(FLOW_BUILD_DIR "/") - 1;
 	struct build_product *p = &run->product;
@@ -164,7 +164,7 @@ static int take_product(struct flow *run, const struct run_file *file)
 }
 
 /* 0 with a key, or a negative errno: the build cannot be cached. */
-static int cache_key(struct flow *run, const struct stage_spec *stage, char ret[SHA256_HEX])
+static int cache_key(struct local_run *run, const struct stage_spec *stage, char ret[SHA256_HEX])
 {
 	_cleanup_free_ struct request_file *files = calloc(run->n_files + 1, sizeof(*files));
 	const struct buildcache_input in = {
@@ -187,7 +187,7 @@ static int cache_key(struct flow *run, const struct stage_spec *stage, char ret[
 	return buildcache_key(&in, ret);
 }
 
-static int add_stage(struct flow *run, struct result_stage *stage)
+static int add_stage(struct local_run *run, struct result_stage *stage)
 {
 	int r;
 
@@ -200,7 +200,7 @@ static int add_stage(struct flow *run, struct result_stage *stage)
 	return r;
 }
 
-static int from_cache(struct flow *run, const char *key)
+static int from_cache(struct local_run *run, const char *key)
 {
 	struct result_stage stage = {
 		.name = "compile",
@@ -219,7 +219,7 @@ static int from_cache(struct flow *run, const char *key)
 	return add_stage(run, &stage);
 }
 
-static void show_compiler_output(const struct flow *run, enum output_stream stream,
+static void show_compiler_output(const struct local_run *run, enum output_stream stream,
 				 const struct result_stream *s)
 {
 	const struct run_event event = { .kind = RUN_OUTPUT,
@@ -231,7 +231,7 @@ static void show_compiler_output(const struct flow *run, enum output_stream stre
 }
 
 /* The compiler failed: its output is the run's output, and its end is the run's end. */
-static int compile_failed(struct flow *run, const struct result_stage *stage,
+static int compile_failed(struct local_run *run, const struct result_stage *stage,
 			  const struct job_outcome *o)
 {
 	struct result *res = run->result;
@@ -274,7 +274,7 @@ static int keep_texts(const struct job_outcome *o, struct result_stage *stage)
 }
 
 /* With a kit if there is one; if the kit may be the reason for the outcome, again without it. */
-static int execute(struct flow *run, const struct sandbox_spec *in, struct job **ret,
+static int execute(struct local_run *run, const struct sandbox_spec *in, struct job **ret,
 		   struct error *err)
 {
 	const char *kit = flow_kit(run);
@@ -309,7 +309,7 @@ static int on_slow_compile(void *data, uint32_t events _unused_)
 }
 
 /* Executes the stage, and tells a caller at a terminal when that takes long. */
-static int execute_told(struct flow *run, const struct sandbox_spec *in, struct job **ret,
+static int execute_told(struct local_run *run, const struct sandbox_spec *in, struct job **ret,
 			struct error *err)
 {
 	const struct handler slow = { on_slow_compile, &run->options };
@@ -325,7 +325,7 @@ static int execute_told(struct flow *run, const struct sandbox_spec *in, struct 
 	return r;
 }
 
-static int compile(struct flow *run, const struct sandbox_spec *in, bool *ret_whole,
+static int compile(struct local_run *run, const struct sandbox_spec *in, bool *ret_whole,
 		   struct error *err)
 {
 	struct result_stage stage = { 0 };
@@ -365,7 +365,7 @@ out:
 	return r;
 }
 
-static int compile_and_keep(struct flow *run, const struct sandbox_spec *in, const char *key,
+static int compile_and_keep(struct local_run *run, const struct sandbox_spec *in, const char *key,
 			    struct error *err)
 {
 	bool whole = false;
@@ -382,7 +382,7 @@ static int compile_and_keep(struct flow *run, const struct sandbox_spec *in, con
 	return r;
 }
 
-int flow_build(struct flow *run, struct error *err)
+int flow_build(struct local_run *run, struct error *err)
 {
 	const struct patience patience = { run->control ? &run->control->killed : NULL, INT64_MAX };
 	struct single_flight **flights = &run->atoll->flights, flight;

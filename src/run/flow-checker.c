@@ -18,11 +18,11 @@ enum { MESSAGE_MAX = 1000, EXIT_POINTS = 7 };
 
 struct checker {
 	struct checker *next;
-	struct flow run; /* its request is the test's */
-	bool broken;	 /* it could not be built: its result says why */
+	struct local_run run; /* its request is the test's */
+	bool broken;	      /* it could not be built: its result says why */
 };
 
-static struct checker *checker_of(const struct flow *run, const struct request *program)
+static struct checker *checker_of(const struct local_run *run, const struct request *program)
 {
 	struct checker *c = run->checkers;
 
@@ -31,17 +31,17 @@ static struct checker *checker_of(const struct flow *run, const struct request *
 	return c;
 }
 
-static int open_checker(struct flow *run, struct request *program, struct error *err)
+static int open_checker(struct local_run *run, struct request *program, struct error *err)
 {
 	struct checker *c = calloc(1, sizeof(*c));
-	struct flow *own;
+	struct local_run *own;
 
 	if (!c)
 		return error_oom(err);
 	c->next = run->checkers;
 	run->checkers = c;
 	own = &c->run;
-	*own = (struct flow){
+	*own = (struct local_run){
 		.atoll = run->atoll,
 		.control = run->control,
 		.options = { .use_cancel_fd = run->options.use_cancel_fd,
@@ -54,7 +54,7 @@ static int open_checker(struct flow *run, struct request *program, struct error 
 	return own->result ? flow_open_request(own, err) : error_oom(err);
 }
 
-static int open_program(struct flow *run, struct request *program, const char *field,
+static int open_program(struct local_run *run, struct request *program, const char *field,
 			struct error *err)
 {
 	char inner[sizeof(err->field)];
@@ -71,7 +71,7 @@ static int open_program(struct flow *run, struct request *program, const char *f
 	return error_wrap(err, r, "%s", field);
 }
 
-int flow_open_checkers(struct flow *run, struct error *err)
+int flow_open_checkers(struct local_run *run, struct error *err)
 {
 	int r = open_program(run, run->request->interactor, "interactor", err);
 
@@ -84,7 +84,7 @@ int flow_open_checkers(struct flow *run, struct error *err)
 	return r;
 }
 
-int flow_build_checkers(struct flow *run, struct error *err)
+int flow_build_checkers(struct local_run *run, struct error *err)
 {
 	for (struct checker *c = run->checkers; c; c = c->next) {
 		int r = flow_is_compiled(&c->run) ? flow_build(&c->run, err) : 1;
@@ -96,7 +96,7 @@ int flow_build_checkers(struct flow *run, struct error *err)
 	return 0;
 }
 
-void flow_close_checkers(struct flow *run)
+void flow_close_checkers(struct local_run *run)
 {
 	while (run->checkers) {
 		struct checker *c = run->checkers;
@@ -121,7 +121,7 @@ static char *first_words(const struct result_stream *out, const struct result_st
 	return text;
 }
 
-int flow_describe_judge(const struct flow *test_run, const struct request *program,
+int flow_describe_judge(const struct local_run *test_run, const struct request *program,
 			const struct request_test *test, struct span output,
 			struct judge_run *judge, struct judgement *ret, struct error *err)
 {
@@ -130,7 +130,7 @@ int flow_describe_judge(const struct flow *test_run, const struct request *progr
 	const struct span data[_CHECKER_FILE_MAX] = { [CHECKER_INPUT] = test->stdin_data,
 						      [CHECKER_OUTPUT] = output,
 						      [CHECKER_EXPECTED] = test->expected };
-	struct flow *own = &judge->run;
+	struct local_run *own = &judge->run;
 	int r;
 
 	*ret = (struct judgement){ .verdict = TEST_CHECKER_ERROR,
@@ -182,7 +182,7 @@ static bool find_points(const char *text, double *ret)
 }
 
 /* An exception that nothing caught ends many runtimes with 1, which would say that the answer is wrong. */
-static json_t *find_exception(const struct flow *own, const struct verdict *end,
+static json_t *find_exception(const struct local_run *own, const struct verdict *end,
 			      const struct result_stream *err)
 {
 	json_t *error = end->exit_code == 0
@@ -198,7 +198,7 @@ static json_t *find_exception(const struct flow *own, const struct verdict *end,
 	return NULL;
 }
 
-static void judge_by_exit(const struct flow *own, const struct result_stream *err,
+static void judge_by_exit(const struct local_run *own, const struct result_stream *err,
 			  struct judgement *ret)
 {
 	static const struct {
@@ -267,8 +267,8 @@ int flow_read_judgement(const struct judge_run *judge, struct job *job, struct j
 	return r;
 }
 
-int flow_check(const struct flow *test_run, const struct request_test *test, struct span output,
-	       struct judgement *ret, struct error *err)
+int flow_check(const struct local_run *test_run, const struct request_test *test,
+	       struct span output, struct judgement *ret, struct error *err)
 {
 	struct judge_run judge;
 	struct job *job;

@@ -29,7 +29,7 @@ int session_runner(struct atoll *a, const struct language *lang, struct buf *ret
 	return 0;
 }
 
-int flow_put_runner(struct flow *run, struct error *err)
+int flow_put_runner(struct local_run *run, struct error *err)
 {
 	_cleanup_buf_ struct buf text = { 0 };
 	const char *dot = strrchr(run->source, '.');
@@ -54,7 +54,7 @@ int flow_put_runner(struct flow *run, struct error *err)
 
 static int send_code(struct flow_eval *e)
 {
-	struct flow *run = e->run;
+	struct local_run *run = e->run;
 	json_t *imports = (json_t *)(uintptr_t)run->policy->imports;
 	json_t *rules = imports ? json_pack("{s:O}", "imports", imports) : NULL;
 	int64_t most = MIN(run->decision.limits.output_total_bytes, (int64_t)EVALUATION_VALUE_MAX);
@@ -107,7 +107,7 @@ static void on_eval_closed(void *data, int r)
 	(void)r;
 }
 
-int flow_eval_begin(struct flow_eval *e, struct flow *run, struct error *err)
+int flow_eval_begin(struct flow_eval *e, struct local_run *run, struct error *err)
 {
 	const struct channel_listener listener = { e, evaluation_read, evaluation_drop,
 						   on_eval_message, on_eval_closed };

@@ -100,7 +100,7 @@ struct late_file {
 };
 
 struct sandbox_watch {
-	struct flow *run;
+	struct local_run *run;
 	const struct sandbox_spec *in;
 	struct run_control *control; /* of the program's own sandbox, or NULL */
 	/* for the program's own sandbox; other sandboxes have no events */
@@ -249,7 +249,7 @@ static struct run_observer observe_job(struct sandbox_watch *w)
 	return (struct run_observer){ w, wants, on_job_event };
 }
 
-static struct job_input job_input(const struct flow *run, const struct sandbox_spec *in,
+static struct job_input job_input(const struct local_run *run, const struct sandbox_spec *in,
 				  struct sandbox_watch *watcher)
 {
 	const struct atoll_run_options *o = &run->options;
@@ -296,7 +296,7 @@ struct broker_used {
 	uint64_t generation;
 };
 
-static int use_broker(struct flow *run, struct broker_used *ret, struct error *err)
+static int use_broker(struct local_run *run, struct broker_used *ret, struct error *err)
 {
 	struct atoll *a = run->atoll;
 	int r = a->keeper ? link_keeper_await(a->keeper,
@@ -355,14 +355,14 @@ static void obey(struct run_control *c, struct job *job, bool live)
  * Called after the broker has its part of a run: this processor is idle meanwhile. Makes the next run's descriptors, and
  * brings the code that writes a result into the caches.
  */
-static void use_the_time(const struct flow *run)
+static void use_the_time(const struct local_run *run)
 {
 	(void)sched_yield();
 	(void)!run_fds_make(&run->atoll->run_fds);
 	free(result_to_text(run->result));
 }
 
-static int await(struct flow *run, struct sandbox_watch *w)
+static int await(struct local_run *run, struct sandbox_watch *w)
 {
 	struct run_control *c = run->control;
 
@@ -383,7 +383,7 @@ static int await(struct flow *run, struct sandbox_watch *w)
 }
 
 /* Sends it and waits. -EPIPE, with a message in the outcome: the broker was gone before. */
-static int send_and_wait(struct flow *run, struct sandbox_watch *w, struct job_input *input,
+static int send_and_wait(struct local_run *run, struct sandbox_watch *w, struct job_input *input,
 			 struct error *err)
 {
 	int r;
@@ -406,7 +406,7 @@ static int send_and_wait(struct flow *run, struct sandbox_watch *w, struct job_i
 }
 
 /* 0: the job ended; 1: to be repeated. */
-static int execute_once(struct flow *run, const struct sandbox_spec *in, struct job **ret,
+static int execute_once(struct local_run *run, const struct sandbox_spec *in, struct job **ret,
 			struct error *err)
 {
 	struct sandbox_watch watcher = { .run = run,
@@ -453,7 +453,7 @@ static int execute_once(struct flow *run, const struct sandbox_spec *in, struct 
 	return 0;
 }
 
-int flow_execute(struct flow *run, const struct sandbox_spec *in, struct job **ret,
+int flow_execute(struct local_run *run, const struct sandbox_spec *in, struct job **ret,
 		 struct error *err)
 {
 	int r = execute_once(run, in, ret, err);

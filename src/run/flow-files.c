@@ -21,7 +21,7 @@
 
 enum { COPY_CHUNK = 65536, COPY_TURN = 1 << 20, ANSWER_MAX = 2 << 20 };
 
-int flow_open_output(struct flow *run, struct error *err)
+int flow_open_output(struct local_run *run, struct error *err)
 {
 	const char *dir = run->options.output_dir;
 
@@ -40,7 +40,7 @@ int flow_open_output(struct flow *run, struct error *err)
 	return 0;
 }
 
-bool flow_wants_files(const struct flow *run)
+bool flow_wants_files(const struct local_run *run)
 {
 	/* Without a writable directory there are no files. */
 	if (run->decision.read_only)
@@ -101,7 +101,7 @@ static bool holds(int fd, struct span bytes)
 }
 
 /* An input that the program did not change is no output. */
-static bool is_unchanged(const struct flow *run, const struct run_file *file)
+static bool is_unchanged(const struct local_run *run, const struct run_file *file)
 {
 	for (size_t i = 0; i < run->n_files; i++) {
 		const struct build_file *f = &run->files[i];
@@ -175,7 +175,8 @@ static int copy_hashed(int fd, int to_fd, char ret_hex[SHA256_HEX])
 	return 0;
 }
 
-static int put_file(const struct flow *run, const struct run_file *file, char ret_hex[SHA256_HEX])
+static int put_file(const struct local_run *run, const struct run_file *file,
+		    char ret_hex[SHA256_HEX])
 {
 	_cleanup_close_ int dir_fd = -EBADF, to_fd = -EBADF;
 	char part[sizeof(run->result->id) + sizeof(FLOW_PRIVATE)];
@@ -219,7 +220,7 @@ static int list_file(struct result *res, const struct run_file *file, const char
 	return 0;
 }
 
-static int take_answer(struct flow *run, const struct run_file *file)
+static int take_answer(struct local_run *run, const struct run_file *file)
 {
 	_cleanup_free_ char *text = NULL;
 	int r;
@@ -233,7 +234,7 @@ static int take_answer(struct flow *run, const struct run_file *file)
 	return 0;
 }
 
-int flow_take_file(struct flow *run, const struct run_file *file)
+int flow_take_file(struct local_run *run, const struct run_file *file)
 {
 	struct run_file hashed = *file;
 	char hex[SHA256_HEX];

@@ -176,7 +176,7 @@ static void party_done(struct party *p)
 }
 
 /* The sandbox of a party. Its control knows its job, and it is told of its start. */
-static void take_part(struct party *p, struct flow *run, struct sandbox_spec *in)
+static void take_part(struct party *p, struct local_run *run, struct sandbox_spec *in)
 {
 	run->control = p->control;
 	run->observer = (struct run_observer){ p, run_event_bit(RUN_STARTED), on_party_started };
@@ -212,7 +212,7 @@ static void run_interactor(void *data)
 }
 
 /* Its time is bounded by the program's, its work by its own timeout. */
-static void limit_interactor(struct flow *own, const struct limits *program)
+static void limit_interactor(struct local_run *own, const struct limits *program)
 {
 	struct limits *l = &own->decision.limits;
 
@@ -238,7 +238,7 @@ static int64_t interactor_end_ns(const struct job_outcome *o, const struct sandb
 }
 
 /* Both at once: the program on this fiber, the interactor on one of its own. */
-static int hold_talk(struct talk *t, struct flow *test_run, struct sandbox_spec *in,
+static int hold_talk(struct talk *t, struct local_run *test_run, struct sandbox_spec *in,
 		     struct job **ret, struct error *err)
 {
 	int r = fiber_start(test_run->atoll->loop, run_interactor, t);
@@ -276,8 +276,9 @@ static int hold_talk(struct talk *t, struct flow *test_run, struct sandbox_spec 
 	return r;
 }
 
-int flow_interact(struct flow *test_run, struct sandbox_spec *in, const struct request_test *test,
-		  struct interaction *ret, struct job **job, struct error *err)
+int flow_interact(struct local_run *test_run, struct sandbox_spec *in,
+		  const struct request_test *test, struct interaction *ret, struct job **job,
+		  struct error *err)
 {
 	struct talk t = { .waiter = fiber_current(), .ret = ret };
 	struct result_stream transcript = { 0 };

@@ -15,7 +15,7 @@
 #define PARAMS ".atoll-params.json"
 #define RUNNER ".atoll-runner"
 
-static int read_runner(struct flow *run, struct span *ret, struct error *err)
+static int read_runner(struct local_run *run, struct span *ret, struct error *err)
 {
 	_cleanup_buf_ struct buf text = { 0 };
 	char relative[256];
@@ -38,7 +38,7 @@ static int read_runner(struct flow *run, struct span *ret, struct error *err)
 }
 
 /* Adds the runner and the parameters to the list of files. */
-static int add_invoke_files(struct flow *run, const char *runner_path, struct sandbox_spec *in,
+static int add_invoke_files(struct local_run *run, const char *runner_path, struct sandbox_spec *in,
 			    struct error *err)
 {
 	const json_t *params = run->request->invoke_params;
@@ -62,7 +62,7 @@ static int add_invoke_files(struct flow *run, const char *runner_path, struct sa
 	return 0;
 }
 
-int flow_describe_invoke(struct flow *run, struct sandbox_spec *ret, struct error *err)
+int flow_describe_invoke(struct local_run *run, struct sandbox_spec *ret, struct error *err)
 {
 	const struct request *req = run->request;
 	const char *dot = strrchr(run->language->runner, '.');
@@ -101,7 +101,7 @@ int flow_describe_invoke(struct flow *run, struct sandbox_spec *ret, struct erro
 	return 0;
 }
 
-static json_t *trace_error(const struct flow *run, const char *trace)
+static json_t *trace_error(const struct local_run *run, const char *trace)
 {
 	const struct error_input in = { .language = run->language->name,
 					.words = trace,
@@ -111,7 +111,7 @@ static json_t *trace_error(const struct flow *run, const char *trace)
 }
 
 /* The tool's own exception, with the place in the caller's code if its traceback has one. */
-static json_t *answer_error(const struct flow *run, const json_t *answer)
+static json_t *answer_error(const struct local_run *run, const json_t *answer)
 {
 	json_t *message = json_object_get(answer, "error");
 	json_t *type = json_object_get(answer, "type");
@@ -130,7 +130,7 @@ static json_t *answer_error(const struct flow *run, const json_t *answer)
 	return error;
 }
 
-void flow_invoke_answer(struct flow *run, const char *text, size_t len)
+void flow_invoke_answer(struct local_run *run, const char *text, size_t len)
 {
 	const struct document doc = { "the answer of the invoked method", text, len };
 	struct result *res = run->result;

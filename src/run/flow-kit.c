@@ -12,7 +12,7 @@
 #include <string.h>
 
 /* A source that mentions the kit's path could detect the kit. */
-static bool is_mentioned(const struct flow *run)
+static bool is_mentioned(const struct local_run *run)
 {
 	for (size_t i = 0; i < run->n_files; i++) {
 		const struct span *data = &run->files[i].data;
@@ -28,14 +28,14 @@ static bool is_mentioned(const struct flow *run)
 }
 
 /* A kit with words of its own was made for the language's own flags. */
-static bool has_other_flags(const struct flow *run)
+static bool has_other_flags(const struct local_run *run)
 {
 	const char **args = run->request->compiler_args;
 
 	return args && args[0] && run->language->kit.words[0];
 }
 
-const char *flow_kit(struct flow *run)
+const char *flow_kit(struct local_run *run)
 {
 	_cleanup_close_ int place_fd = -EBADF;
 	char key[SHA256_HEX], path[PLAN_PATH_MAX];
@@ -61,7 +61,8 @@ static size_t count_kit_words(const char *const *words)
 }
 
 /* a[0] … a[first-1], all of b, the rest of a. */
-static const char **join(struct flow *run, const char *const *a, size_t first, const char *const *b)
+static const char **join(struct local_run *run, const char *const *a, size_t first,
+			 const char *const *b)
 {
 	size_t n_a = count_kit_words(a), n_b = count_kit_words(b);
 	const char **list = arena_alloc(&run->memory, (n_a + n_b + 1) * sizeof(char *));
@@ -74,7 +75,7 @@ static const char **join(struct flow *run, const char *const *a, size_t first, c
 	return list;
 }
 
-int flow_use_kit(struct flow *run, const char *kit, struct sandbox_spec *in)
+int flow_use_kit(struct local_run *run, const char *kit, struct sandbox_spec *in)
 {
 	const struct language_kit *k = &run->language->kit;
 	struct stage_spec *stage = arena_alloc(&run->memory, sizeof(*stage));
@@ -108,7 +109,7 @@ static bool is_doubtful(const struct language_kit *k, const struct result_stream
 }
 
 /* The messages might differ without the kit. */
-static bool words_differ(const struct flow *run, const struct job_outcome *o)
+static bool words_differ(const struct local_run *run, const struct job_outcome *o)
 {
 	const struct language_kit *k = &run->language->kit;
 	struct result_stream out = { 0 }, err = { 0 };
@@ -121,7 +122,7 @@ static bool words_differ(const struct flow *run, const struct job_outcome *o)
 	return differ;
 }
 
-bool flow_kit_stands(const struct flow *run, const struct sandbox_spec *in,
+bool flow_kit_stands(const struct local_run *run, const struct sandbox_spec *in,
 		     const struct job_outcome *o)
 {
 	struct result_stage stage;

@@ -5,9 +5,9 @@
 #include "run/run.h"
 
 /* The host path of the kit that fits this compile, in run.memory; NULL: none. */
-const char *flow_kit(struct flow *run);
+const char *flow_kit(struct local_run *run);
 /* Changes the compile stage into one that uses the kit. */
-int flow_use_kit(struct flow *run, const char *kit, struct sandbox_spec *in) _must_check_;
+int flow_use_kit(struct local_run *run, const char *kit, struct sandbox_spec *in) _must_check_;
 /* False: compile again without the kit. */
-bool flow_kit_stands(const struct flow *run, const struct sandbox_spec *in,
+bool flow_kit_stands(const struct local_run *run, const struct sandbox_spec *in,
 		     const struct job_outcome *o);

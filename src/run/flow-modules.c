@@ -20,14 +20,14 @@ static bool is_in_a_tier(const struct language *lang, const char *module)
 	return false;
 }
 
-static bool is_doubtful(struct flow *run, const char *module)
+static bool is_doubtful(struct local_run *run, const char *module)
 {
 	return !is_in_a_tier(run->language, module) && !flow_is_shadowed(run, module) &&
 	       (run->request->image || !memo_has_module(&run->atoll->memo, run->language, module));
 }
 
 /* In an executor only a fiber can wait. After a kill the caller waits for the result. */
-static bool may_ask(const struct flow *run, const struct result *res)
+static bool may_ask(const struct local_run *run, const struct result *res)
 {
 	if (!run->language || !run->request || !run->request->preload ||
 	    res->refusal != ERROR_NONE || (run->control && run->control->killed))
@@ -46,7 +46,7 @@ static void warn_of(struct result *res, const struct language *lang, const char 
 	(void)json_array_append_new(res->warnings, text);
 }
 
-void flow_warn_modules(struct flow *run, struct result *res)
+void flow_warn_modules(struct local_run *run, struct result *res)
 {
 	const char *doubtful[REQUEST_PRELOAD_MAX + 1] = { NULL };
 	struct prober prober;

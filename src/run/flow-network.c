@@ -41,7 +41,7 @@ static json_t *connection_json(const struct relay_row *row)
 			 (json_int_t)row->received);
 }
 
-static json_t *denial_json(const struct flow *run, const struct relay_refusal *refusal)
+static json_t *denial_json(const struct local_run *run, const struct relay_refusal *refusal)
 {
 	static const struct {
 		const char *rule, *hint; /* hint NULL: a request for this destination */
@@ -93,7 +93,7 @@ static bool is_sound(const struct relay_book *book)
 	return true;
 }
 
-static int append_book(const struct flow *run, const struct relay_book *book)
+static int append_book(const struct local_run *run, const struct relay_book *book)
 {
 	struct result *res = run->result;
 	int r = 0;
@@ -147,7 +147,7 @@ static json_t *attempt_json(const struct network_attempt *attempt, const char *m
 			 (json_int_t)attempt->count, "hint", hint, "source", "program");
 }
 
-int flow_take_attempts(struct flow *run)
+int flow_take_attempts(struct local_run *run)
 {
 	const char *const mode = run->decision.network == NETWORK_NONE	? "none"
 				 : run->decision.network == NETWORK_OFF ? "off"
@@ -166,7 +166,7 @@ int flow_take_attempts(struct flow *run)
 	return r < 0 ? -ENOMEM : 0;
 }
 
-int flow_take_network(struct flow *run, const struct job_outcome *o)
+int flow_take_network(struct local_run *run, const struct job_outcome *o)
 {
 	struct result *res = run->result;
 	const struct relay_book *book;

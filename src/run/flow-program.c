@@ -13,7 +13,7 @@
 #include <string.h>
 
 /* The caller's files and the product of the compile stage, in one list. */
-static int list_program_files(struct flow *run, struct sandbox_spec *in, struct error *err)
+static int list_program_files(struct local_run *run, struct sandbox_spec *in, struct error *err)
 {
 	size_t n = run->n_files + run->product.n_files;
 	struct build_file *files = arena_alloc(&run->memory, (n + 1) * sizeof(*files));
@@ -34,7 +34,7 @@ static int list_program_files(struct flow *run, struct sandbox_spec *in, struct 
 	return 0;
 }
 
-static int describe_language(struct flow *run, struct sandbox_spec *in, struct error *err)
+static int describe_language(struct local_run *run, struct sandbox_spec *in, struct error *err)
 {
 	const struct request *req = run->request;
 	struct word_context c = flow_words(run, SANDBOX_BUILD, &run->decision.limits);
@@ -61,7 +61,7 @@ static int describe_language(struct flow *run, struct sandbox_spec *in, struct e
 	return 0;
 }
 
-static int describe_prelude(struct flow *run, struct sandbox_spec *in, struct error *err)
+static int describe_prelude(struct local_run *run, struct sandbox_spec *in, struct error *err)
 {
 	const char *name = run->language ? run->language->prelude : NULL;
 	struct word_context c = flow_words(run, SANDBOX_BUILD, &run->decision.limits);
@@ -78,7 +78,7 @@ static int describe_prelude(struct flow *run, struct sandbox_spec *in, struct er
 	return in->prelude ? 0 : error_oom(err);
 }
 
-int flow_describe(struct flow *run, struct sandbox_spec *ret, struct error *err)
+int flow_describe(struct local_run *run, struct sandbox_spec *ret, struct error *err)
 {
 	struct sandbox_spec in = {
 		.decision = &run->decision,
@@ -122,7 +122,7 @@ int flow_add_stage(struct result *res, const struct result_stage *stage)
 	return 0;
 }
 
-void flow_isolation(struct flow *run, const struct record_started *start)
+void flow_isolation(struct local_run *run, const struct record_started *start)
 {
 	static const char *const cgroups[_CGROUP_KIND_MAX] = { "none", "v1", "v2" };
 	static const char *const fronts[_FRONT_KIND_MAX] = { "caller", "confined", "partly",
@@ -156,7 +156,7 @@ void flow_isolation(struct flow *run, const struct record_started *start)
 			iso->missing[n++] = layer_name((enum layer)layer);
 }
 
-void flow_refine_suggestion(const struct flow *run, struct span out, struct span err,
+void flow_refine_suggestion(const struct local_run *run, struct span out, struct span err,
 			    struct result_stage *stage)
 {
 	struct cause *cause = &stage->verdict.cause;
@@ -172,7 +172,8 @@ void flow_refine_suggestion(const struct flow *run, struct span out, struct span
 					    .wall_us = stage->duration_us });
 }
 
-static int fill_stages(struct flow *run, const struct sandbox_spec *in, const struct job_outcome *o)
+static int fill_stages(struct local_run *run, const struct sandbox_spec *in,
+		       const struct job_outcome *o)
 {
 	struct result *res = run->result;
 	size_t n = MAX(MIN(o->n_stages, in->n_stages), (size_t)1);
@@ -200,7 +201,7 @@ static bool failed_by_itself(const struct verdict *v)
 					     v->exit_code != 124 && v->exit_code != 137);
 }
 
-static struct error_input error_input(const struct flow *run, const char *stage,
+static struct error_input error_input(const struct local_run *run, const char *stage,
 				      const struct verdict *v, struct span words)
 {
 	return (struct error_input){
@@ -214,7 +215,7 @@ static struct error_input error_input(const struct flow *run, const char *stage,
 	};
 }
 
-json_t *flow_error_in(const struct flow *run, const char *stage, const struct verdict *v,
+json_t *flow_error_in(const struct local_run *run, const char *stage, const struct verdict *v,
 		      struct span words, char **suggestion)
 {
 	const struct error_input in = error_input(run, stage, v, words);
@@ -222,7 +223,7 @@ json_t *flow_error_in(const struct flow *run, const char *stage, const struct ve
 	return failed_by_itself(v) ? analysis_error(&in, suggestion) : NULL;
 }
 
-void flow_hear(struct flow *run, struct span words, struct result_test *test)
+void flow_hear(struct local_run *run, struct span words, struct result_test *test)
 {
 	const struct error_input in = error_input(run, NULL, &test->run, words);
 	struct result_stage stage = { .duration_us = test->duration_us, .usage = test->usage };
@@ -245,7 +246,7 @@ void flow_hear(struct flow *run, struct span words, struct result_test *test)
 	}
 }
 
-void flow_find_error(struct flow *run, const char *stage)
+void flow_find_error(struct local_run *run, const char *stage)
 {
 	struct result *res = run->result;
 	const struct result_stream *s = &res->err;
@@ -261,7 +262,8 @@ void flow_find_error(struct flow *run, const char *stage)
 				   res->verdict.status == STATUS_ERROR ? &res->suggestion : NULL);
 }
 
-static int fill_result(struct flow *run, const struct sandbox_spec *in, const struct job_outcome *o)
+static int fill_result(struct local_run *run, const struct sandbox_spec *in,
+		       const struct job_outcome *o)
 {
 	struct result *res = run->result;
 	int r = capture_text(&o->out, &res->out);
@@ -295,7 +297,7 @@ static int fill_result(struct flow *run, const struct sandbox_spec *in, const st
 	return r;
 }
 
-int flow_program(struct flow *run, struct error *err)
+int flow_program(struct local_run *run, struct error *err)
 {
 	struct sandbox_spec in;
 	struct job_outcome *o;

@@ -13,18 +13,19 @@
 enum { NAME_ROOM = 256 };
 
 /* Whether the code of a stage is in a file. */
-static bool is_program(const struct flow *run, size_t index)
+static bool is_program(const struct local_run *run, size_t index)
 {
 	return run->language && !run->language->command[0] && run->request->stages[index].code;
 }
 
-static bool is_built(const struct flow *run, size_t index)
+static bool is_built(const struct local_run *run, size_t index)
 {
 	return is_program(run, index) && run->language->compile_argv[0];
 }
 
 /* The file of a stage's code, for the work directory. */
-static int stage_file(struct flow *run, size_t index, struct build_file *ret, struct error *err)
+static int stage_file(struct local_run *run, size_t index, struct build_file *ret,
+		      struct error *err)
 {
 	const char *code = run->request->stages[index].code;
 	char name[NAME_ROOM];
@@ -39,7 +40,7 @@ static int stage_file(struct flow *run, size_t index, struct build_file *ret, st
 	return ret->path ? 0 : error_oom(err);
 }
 
-int flow_grow_files(struct flow *run, size_t more, struct error *err)
+int flow_grow_files(struct local_run *run, size_t more, struct error *err)
 {
 	struct build_file *files = arena_alloc(&run->memory,
 					       (run->n_files + more + 1) * sizeof(*files));
@@ -52,7 +53,7 @@ int flow_grow_files(struct flow *run, size_t more, struct error *err)
 	return 0;
 }
 
-int flow_add_stage_files(struct flow *run, struct error *err)
+int flow_add_stage_files(struct local_run *run, struct error *err)
 {
 	size_t n = run->request->n_stages;
 	int r = n > 0 ? flow_grow_files(run, n, err) : 0;
@@ -71,7 +72,7 @@ int flow_add_stage_files(struct flow *run, struct error *err)
 /* --- words --- */
 
 /* env looks up a word without a slash in PATH; a relative one is below the work directory. */
-static const char **command_argv(struct flow *run, const struct request_stage *s)
+static const char **command_argv(struct local_run *run, const struct request_stage *s)
 {
 	static const char *const shell[] = { "/bin/sh", "-c", NULL };
 	static const char *const search[] = { "/usr/bin/env", "--", NULL }, *const none[] = {
@@ -108,7 +109,7 @@ static const char **command_argv(struct flow *run, const struct request_stage *s
 }
 
 /* As the language runs a program; *c becomes the stage's own. */
-static const char **program_argv(struct flow *run, size_t index, struct word_context *c)
+static const char **program_argv(struct local_run *run, size_t index, struct word_context *c)
 {
 	const struct request *req = run->request;
 	const char *code = req->stages[index].code;
@@ -135,7 +136,8 @@ static const char **program_argv(struct flow *run, size_t index, struct word_con
 	return argv;
 }
 
-static int describe_stage(struct flow *run, size_t index, struct stage_spec *ret, struct error *err)
+static int describe_stage(struct local_run *run, size_t index, struct stage_spec *ret,
+			  struct error *err)
 {
 	const struct request_stage *s = &run->request->stages[index];
 	struct limits *limits = arena_alloc(&run->memory, sizeof(*limits));
@@ -156,7 +158,7 @@ static int describe_stage(struct flow *run, size_t index, struct stage_spec *ret
 	return ret->argv && ret->env ? 0 : error_oom(err);
 }
 
-int flow_describe_stages(struct flow *run, struct sandbox_spec *in, struct error *err)
+int flow_describe_stages(struct local_run *run, struct sandbox_spec *in, struct error *err)
 {
 	size_t n = run->request->n_stages;
 	struct stage_spec *stages = arena_alloc(&run->memory, n * sizeof(*stages));
@@ -178,13 +180,13 @@ int flow_describe_stages(struct flow *run, struct sandbox_spec *in, struct error
 
 /* A run's fields about its program, saved while the code of a stage takes their place. */
 struct staged_program {
-	char source[sizeof(((struct flow *)NULL)->source)];
-	char class_name[sizeof(((struct flow *)NULL)->class_name)];
+	char source[sizeof(((struct local_run *)NULL)->source)];
+	char class_name[sizeof(((struct local_run *)NULL)->class_name)];
 	struct build_file *files;
 	size_t n_files;
 };
 
-static int enter_stage(struct flow *run, size_t index, struct staged_program *ret_left,
+static int enter_stage(struct local_run *run, size_t index, struct staged_program *ret_left,
 		       struct error *err)
 {
 	const char *code = run->request->stages[index].code;
@@ -206,7 +208,7 @@ static int enter_stage(struct flow *run, size_t index, struct staged_program *re
 	return 0;
 }
 
-static void leave(struct flow *run, const struct staged_program *left)
+static void leave(struct local_run *run, const struct staged_program *left)
 {
 	memcpy(run->source, left->source, sizeof(run->source));
 	memcpy(run->class_name, left->class_name, sizeof(run->class_name));
@@ -215,8 +217,9 @@ static void leave(struct flow *run, const struct staged_program *left)
 	run->stage = 0;
 }
 
-int flow_for_builds(struct flow *run, int (*fn)(struct flow *run, void *data, struct error *err),
-		    void *data, struct error *err)
+int flow_for_builds(struct local_run *run,
+		    int (*fn)(struct local_run *run, void *data, struct error *err), void *data,
+		    struct error *err)
 {
 	int r = 1;
 
@@ -234,7 +237,7 @@ int flow_for_builds(struct flow *run, int (*fn)(struct flow *run, void *data, st
 }
 
 /* The product of the built stage, as files of the later sandbox. */
-static int keep_product(struct flow *run, struct build_file *ret)
+static int keep_product(struct local_run *run, struct build_file *ret)
 {
 	for (size_t i = 0; i < run->product.n_files; i++) {
 		const struct request_file *f = &run->product.files[i];
@@ -276,7 +279,7 @@ static int count_product(const struct build_product *product, struct built *b, s
 	return -EFBIG;
 }
 
-static int build_stage(struct flow *run, void *data, struct error *err)
+static int build_stage(struct local_run *run, void *data, struct error *err)
 {
 	struct built *b = data;
 	struct build_file *files;
@@ -299,7 +302,7 @@ static int build_stage(struct flow *run, void *data, struct error *err)
 	return r < 0 ? error_oom(err) : 1;
 }
 
-int flow_build_stages(struct flow *run, struct error *err)
+int flow_build_stages(struct local_run *run, struct error *err)
 {
 	struct built b = { 0 };
 	int r = flow_for_builds(run, build_stage, &b, err);

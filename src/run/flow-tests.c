@@ -43,7 +43,7 @@ static const struct usage usage_unknown = { -1, -1, -1, -1, -1, -1, -1, -1, -1, 
 struct lane {
 	struct testing *testing;
 	size_t index;
-	struct flow run;
+	struct local_run run;
 	struct request request;
 	struct run_control control;
 	struct result_test entry;
@@ -55,7 +55,7 @@ struct lane {
 };
 
 struct testing {
-	struct flow *run;
+	struct local_run *run;
 	struct fiber *waiter; /* NULL: the loop runs until a lane is over */
 	struct lane *lanes[REQUEST_TESTS_MAX];
 	struct held_texts texts[REQUEST_TESTS_MAX];
@@ -133,7 +133,7 @@ static int make_entries(const struct request *req, struct result *res)
 	return 0;
 }
 
-int flow_tests_skip(const struct flow *run, struct result *res, const struct verdict *why,
+int flow_tests_skip(const struct local_run *run, struct result *res, const struct verdict *why,
 		    enum test_verdict verdict)
 {
 	const struct request *req = run->request;
@@ -209,7 +209,7 @@ static void score_group(const struct request *req, const struct result *res, siz
 	}
 }
 
-void flow_score_groups(const struct flow *run, struct result *res)
+void flow_score_groups(const struct local_run *run, struct result *res)
 {
 	const struct request *req = run->request;
 
@@ -403,7 +403,7 @@ static int judge_test(struct lane *l, const struct sandbox_spec *in, struct job_
 }
 
 /* The test's files beside the request's, or in the place of one. */
-static int add_test_files(struct flow *run, const struct request_test *test, struct error *err)
+static int add_test_files(struct local_run *run, const struct request_test *test, struct error *err)
 {
 	int r = test->n_files > 0 ? flow_grow_files(run, test->n_files, err) : 0;
 
@@ -423,7 +423,7 @@ static int add_test_files(struct flow *run, const struct request_test *test, str
 
 static int describe_test(struct lane *l, struct sandbox_spec *ret, struct error *err)
 {
-	const struct flow *all = l->testing->run;
+	const struct local_run *all = l->testing->run;
 	const struct request_test *test = &all->request->tests[l->index];
 	int r;
 
@@ -463,7 +463,7 @@ static int describe_test(struct lane *l, struct sandbox_spec *ret, struct error 
 static int perform_test(struct lane *l, struct error *err)
 {
 	const struct request_test *test = &l->testing->run->request->tests[l->index];
-	struct flow *all = l->testing->run;
+	struct local_run *all = l->testing->run;
 	struct interaction talk = { 0 };
 	struct job_outcome *o;
 	struct sandbox_spec in;
@@ -524,7 +524,7 @@ static void lane_free(struct lane *l)
 /* The run has a place for its first sandbox; a test beside others waits for no place. */
 static bool take_places(struct testing *t)
 {
-	const struct flow *run = t->run;
+	const struct local_run *run = t->run;
 	bool must = t->n_running == 0;
 	int n = must ? t->each - 1 : t->each;
 
@@ -797,7 +797,7 @@ static void sum_up(struct result *res)
 			       "%zu of %zu tests passed", passed, res->n_tests);
 }
 
-int flow_tests(struct flow *run, struct error *err)
+int flow_tests(struct local_run *run, struct error *err)
 {
 	struct testing t = { .run = run,
 			     .waiter = fiber_current(),

@@ -113,7 +113,7 @@ static int ask(struct atoll *a, const struct language *lang, const char *image,
 	return 0;
 }
 
-int flow_version(struct flow *run, char **ret)
+int flow_version(struct local_run *run, char **ret)
 {
 	return ask(run->atoll, run->language, run->request->image, run->control, ret);
 }
@@ -128,7 +128,7 @@ static void learn(void *data)
 	probe_release(p);
 }
 
-char *flow_known_version(struct flow *run)
+char *flow_known_version(struct local_run *run)
 {
 	struct atoll *a = run->atoll;
 	struct prober prober = atoll_prober(a, run->request->image);

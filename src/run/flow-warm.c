@@ -102,7 +102,7 @@ static bool has_all(const char *const *list, const char *const *words)
 }
 
 /* The modules that the request names, sorted: another order means the same runtime. */
-static const char *const *named_modules(const struct flow *run)
+static const char *const *named_modules(const struct local_run *run)
 {
 	const char **named = run->request->preload;
 	const char *const *const *tiers = (const char *const *const *)run->language->warm.tiers;
@@ -116,7 +116,7 @@ static const char *const *named_modules(const struct flow *run)
 	return (const char *const *)named;
 }
 
-bool flow_is_shadowed(const struct flow *run, const char *module)
+bool flow_is_shadowed(const struct local_run *run, const char *module)
 {
 	size_t n = top_len(module);
 
@@ -129,14 +129,14 @@ bool flow_is_shadowed(const struct flow *run, const char *module)
 	return false;
 }
 
-static bool is_any_shadowed(const struct flow *run, const char *const *modules)
+static bool is_any_shadowed(const struct local_run *run, const char *const *modules)
 {
 	while (*modules && !flow_is_shadowed(run, *modules))
 		modules++;
 	return *modules;
 }
 
-static const char *const *choose_modules(const struct flow *run)
+static const char *const *choose_modules(const struct local_run *run)
 {
 	return run->request->preload ? named_modules(run) : tier_of_code(run->language, run->code);
 }
@@ -150,7 +150,7 @@ static bool uses(const char *const *words, const char *mark)
 }
 
 /* The command that is started ahead: of the request only its limits may be in it. */
-static bool describe_start(struct flow *run, const struct word_context *words,
+static bool describe_start(struct local_run *run, const struct word_context *words,
 			   struct plan_warm *ret)
 {
 	const struct language *lang = run->language;
@@ -185,7 +185,7 @@ static bool describe_start(struct flow *run, const struct word_context *words,
  * If the work directory is read-only, a finished sandbox cannot be given the program; a root that only one program may write to is not
  * kept ready.
  */
-static bool can_be_warm(const struct flow *run)
+static bool can_be_warm(const struct local_run *run)
 {
 	const struct request *req = run->request;
 
@@ -199,7 +199,7 @@ static bool can_be_warm(const struct flow *run)
 	return true;
 }
 
-const struct plan_warm *flow_warm(struct flow *run, const struct word_context *c)
+const struct plan_warm *flow_warm(struct local_run *run, const struct word_context *c)
 {
 	const char *const *modules;
 	struct plan_warm *warm;

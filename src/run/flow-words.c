@@ -92,7 +92,8 @@ const char *flow_expand(struct arena *arena, const char *word, const struct word
 	return arena_strndup(arena, out.data ? out.data : "", out.len);
 }
 
-struct word_context flow_words(struct flow *run, const char *build, const struct limits *limits)
+struct word_context flow_words(struct local_run *run, const char *build,
+			       const struct limits *limits)
 {
 	size_t size = sizeof(SANDBOX_WORK) + 1 + sizeof(run->source);
 	char *source = arena_alloc(&run->memory, size);
@@ -108,7 +109,7 @@ struct word_context flow_words(struct flow *run, const char *build, const struct
 }
 
 /* One of these texts, with | between them, is in the caller's options for the runtime. */
-static bool has_option(const struct flow *run, const char *texts, const char *end)
+static bool has_option(const struct local_run *run, const char *texts, const char *end)
 {
 	while (texts < end) {
 		size_t len = strcspn(texts, "|}");
@@ -127,7 +128,7 @@ static bool has_option(const struct flow *run, const char *texts, const char *en
 }
 
 /* The word behind its condition, if it has one; NULL: it is left out. */
-static const char *take_condition(const struct flow *run, const char *word)
+static const char *take_condition(const struct local_run *run, const char *word)
 {
 	static const char head[] = "{unless ";
 	const char *text = word + sizeof(head) - 1;
@@ -138,7 +139,7 @@ static const char *take_condition(const struct flow *run, const char *word)
 	return has_option(run, text, end) ? NULL : end + 1;
 }
 
-const char **flow_expand_all(struct flow *run, const char *const *words,
+const char **flow_expand_all(struct local_run *run, const char *const *words,
 			     const struct word_context *c, size_t spare)
 {
 	const char **list;
@@ -183,7 +184,7 @@ static size_t count_words(const char *const *words)
 static const char *const no_words[] = { NULL };
 
 /* The additions of the language's section `workspace` to this run. */
-static const struct language_workspace *in_workspace(const struct flow *run)
+static const struct language_workspace *in_workspace(const struct local_run *run)
 {
 	const struct language *lang = run->language;
 
@@ -191,7 +192,7 @@ static const struct language_workspace *in_workspace(const struct flow *run)
 									    : NULL;
 }
 
-const char **flow_run_words(struct flow *run, const struct word_context *c, size_t spare)
+const char **flow_run_words(struct local_run *run, const struct word_context *c, size_t spare)
 {
 	const struct language_workspace *workspace = in_workspace(run);
 	const char *const *own = (const char *const *)run->language->run_argv;
@@ -207,7 +208,7 @@ const char **flow_run_words(struct flow *run, const struct word_context *c, size
 	return words;
 }
 
-const char **flow_env(struct flow *run, const struct request_stage *stage,
+const char **flow_env(struct local_run *run, const struct request_stage *stage,
 		      const struct word_context *c)
 {
 	const struct language_workspace *workspace = in_workspace(run);

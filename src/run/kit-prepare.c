@@ -46,7 +46,7 @@ static json_t *make_request(const struct language *lang, int shares)
 static int find_key(struct atoll *a, const struct language *lang, char ret[SHA256_HEX],
 		    struct error *err)
 {
-	struct flow run = { .atoll = a, .output_fd = -EBADF };
+	struct local_run run = { .atoll = a, .output_fd = -EBADF };
 	json_t *root = make_request(lang, SHARES_USUAL);
 	int r = root ? flow_open(&run, root, err) : error_oom(err);
 
@@ -93,7 +93,7 @@ static int make_kit(const struct kit_making *m, const struct language *lang, con
 {
 	_cleanup_(kit_draft_end) struct kit_draft draft = { 0 };
 	_cleanup_(result_cleanup) struct result *res = NULL;
-	struct flow run = {
+	struct local_run run = {
 		.atoll = m->atoll, .output_fd = -EBADF, .full = true, .accepted_ns = clock_now_ns()
 	};
 	char path[PLAN_PATH_MAX];

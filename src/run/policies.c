@@ -171,7 +171,7 @@ static int parse_policy(struct atoll *a, const char *name, const char *path, str
 	return r;
 }
 
-int flow_load_policy(struct flow *run, const char *name, struct error *err)
+int flow_load_policy(struct local_run *run, const char *name, struct error *err)
 {
 	struct atoll *a = run->atoll;
 	struct policy *policy = NULL;

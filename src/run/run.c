@@ -14,7 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static int find_language(struct flow *run, struct error *err)
+static int find_language(struct local_run *run, struct error *err)
 {
 	int r;
 
@@ -38,7 +38,7 @@ static const struct span *entry_data(const struct request *req)
 }
 
 /* The program's path below the work directory, and its class (Java). */
-static int name_source(struct flow *run, struct error *err)
+static int name_source(struct local_run *run, struct error *err)
 {
 	const struct request *req = run->request;
 	const struct language *lang = run->language;
@@ -73,7 +73,7 @@ static int check_private(const char *path, const char *field, struct error *err)
 	return 0;
 }
 
-static int list_run_files(struct flow *run, struct error *err)
+static int list_run_files(struct local_run *run, struct error *err)
 {
 	const struct request *req = run->request;
 	int r = check_private(run->source, "entry", err);
@@ -108,7 +108,7 @@ static int list_run_files(struct flow *run, struct error *err)
 }
 
 /* Like the administrator's other defaults, presets apply only under the policy `default`. */
-static void take_preset(struct flow *run)
+static void take_preset(struct local_run *run)
 {
 	const struct presets *all = run->atoll->rules.presets;
 	/* "python@3.10": a preset of that version comes before one of the language. */
@@ -143,7 +143,7 @@ static void parse_request(void *data)
 }
 
 /* A refused limit is reported with this caller's bounds. */
-static void restate(struct flow *run, const json_t *root, struct error *err)
+static void restate(struct local_run *run, const json_t *root, struct error *err)
 {
 	const char *policy = json_string_value(json_object_get(root, "policy"));
 	struct error unknown = { 0 };
@@ -159,7 +159,7 @@ static void restate(struct flow *run, const json_t *root, struct error *err)
  * Without user namespaces nothing else can be repaired (in a chroot, cgroups lack as well), but the quick probe does
  * not try them: so before a missing layer is told, they are tried. The daemon's front must not fork.
  */
-static void name_deeper_cause(struct flow *run, struct error *err)
+static void name_deeper_cause(struct local_run *run, struct error *err)
 {
 	struct host_facts deep;
 	char fix[300];
@@ -174,7 +174,7 @@ static void name_deeper_cause(struct flow *run, struct error *err)
 	(void)error_set(err, ERROR_POLICY, EPERM, "%s", fix);
 }
 
-int flow_open_request(struct flow *run, struct error *err)
+int flow_open_request(struct local_run *run, struct error *err)
 {
 	int r = find_language(run, err);
 
@@ -199,7 +199,7 @@ int flow_open_request(struct flow *run, struct error *err)
 	return r;
 }
 
-int flow_open(struct flow *run, json_t *root, struct error *err)
+int flow_open(struct local_run *run, json_t *root, struct error *err)
 {
 	struct request_parsing p = { .root = root, .err = err };
 	int r;
@@ -219,7 +219,7 @@ int flow_open(struct flow *run, json_t *root, struct error *err)
 	return r;
 }
 
-void flow_close(struct flow *run)
+void flow_close(struct local_run *run)
 {
 	flow_close_checkers(run);
 	build_product_done(&run->product);
@@ -230,7 +230,7 @@ void flow_close(struct flow *run)
 	arena_done(&run->memory);
 }
 
-int flow_perform(struct flow *run, struct error *err)
+int flow_perform(struct local_run *run, struct error *err)
 {
 	if (flow_is_compiled(run)) {
 		int r = flow_build(run, err);
@@ -252,7 +252,7 @@ static const char *via_of(struct atoll *a)
 	return a->link && link_is_shared(a->link) ? "pool" : "direct";
 }
 
-struct result *flow_refusal(struct flow *run, const struct error *err)
+struct result *flow_refusal(struct local_run *run, const struct error *err)
 {
 	struct result *res = result_from_error(err);
 
@@ -266,7 +266,7 @@ struct result *flow_refusal(struct flow *run, const struct error *err)
 }
 
 /* Fields of every result. */
-static void sign(struct flow *run, struct result *res, const json_t *root)
+static void sign(struct local_run *run, struct result *res, const json_t *root)
 {
 	const json_t *language = json_object_get(root, "language");
 	const char *name = run->language ? run->language->name : json_string_value(language);
@@ -288,7 +288,7 @@ static void sign(struct flow *run, struct result *res, const json_t *root)
 }
 
 /* After a failure the result keeps what there was before: output, stages, tests, isolation. */
-static struct result *failed_result(struct flow *run, const struct error *err)
+static struct result *failed_result(struct local_run *run, const struct error *err)
 {
 	struct result *res = result_from_error(err), *old = run->result;
 
@@ -320,7 +320,7 @@ static void not_delivered(struct result *res, const struct error *err)
 }
 
 /* Killed before a job existed: the result has the requested end, not a failure. */
-static void was_killed(struct flow *run, struct result *res)
+static void was_killed(struct local_run *run, struct result *res)
 {
 	enum cause_kind kind = run->control->kill_cause;
 	struct verdict *v = &res->verdict;
@@ -335,7 +335,7 @@ static void was_killed(struct flow *run, struct result *res)
 	}
 }
 
-static int begin_run(struct flow *run, struct error *err)
+static int begin_run(struct local_run *run, struct error *err)
 {
 	run->result = result_new();
 	if (!run->result)
@@ -348,7 +348,7 @@ static int begin_run(struct flow *run, struct error *err)
 }
 
 /* r is the outcome of opening or performing it. */
-static int finish_run(struct flow *run, const json_t *root, int r, struct result **ret,
+static int finish_run(struct local_run *run, const json_t *root, int r, struct result **ret,
 		      struct error *err)
 {
 	struct result *res;
@@ -378,14 +378,14 @@ static int finish_run(struct flow *run, const json_t *root, int r, struct result
 	return r < 0 ? r : 0;
 }
 
-int flow_run_open(struct flow *run, struct result **ret, struct error *err)
+int flow_run_open(struct local_run *run, struct result **ret, struct error *err)
 {
 	int r = begin_run(run, err);
 
 	return r < 0 ? r : finish_run(run, run->request->root, flow_perform(run, err), ret, err);
 }
 
-int flow_run(struct flow *run, json_t *root, struct result **ret, struct error *err)
+int flow_run(struct local_run *run, json_t *root, struct result **ret, struct error *err)
 {
 	int r = begin_run(run, err);
 

@@ -8,7 +8,7 @@
  *                   flow_tests     … or one sandbox a test
  *   flow_close
  *
- * struct flow holds everything a run needs. flow_execute() is the only place where a plan is sent to a broker.
+ * struct local_run holds everything a run needs. flow_execute() is the only place where a plan is sent to a broker.
  */
 #pragma once
 
@@ -86,7 +86,7 @@ struct run_control {
 /* Ends the current job and later ones. */
 void run_kill(struct run_control *c, enum cause_kind cause);
 
-struct flow {
+struct local_run {
 	struct atoll *atoll;
 	struct atoll_run_options options; /* complete, for every size of the caller's struct */
 	struct run_control *control;	  /* NULL: the run cannot be controlled */
@@ -122,17 +122,18 @@ struct flow {
 
 /* {FIELD: {"value", "rule"}}; NULL: no memory. */
 json_t *explain_rows(const struct decision *d);
-int flow_open(struct flow *run, json_t *root, struct error *err) _must_check_;
-int flow_open_request(struct flow *run, struct error *err) _must_check_; /* run.request is read */
+int flow_open(struct local_run *run, json_t *root, struct error *err) _must_check_;
+int flow_open_request(struct local_run *run,
+		      struct error *err) _must_check_; /* run.request is read */
 /* Fills the result also if this fails after a program began. */
-int flow_perform(struct flow *run, struct error *err) _must_check_;
-void flow_close(struct flow *run);
+int flow_perform(struct local_run *run, struct error *err) _must_check_;
+void flow_close(struct local_run *run);
 /* The whole flow for a request tree; *ret is set whenever there is a result. */
-int flow_run(struct flow *run, json_t *root, struct result **ret, struct error *err);
+int flow_run(struct local_run *run, json_t *root, struct result **ret, struct error *err);
 /* The same for an open run. */
-int flow_run_open(struct flow *run, struct result **ret, struct error *err);
+int flow_run_open(struct local_run *run, struct result **ret, struct error *err);
 /* The result of a body that could not be read as a request. */
-struct result *flow_refusal(struct flow *run, const struct error *err);
+struct result *flow_refusal(struct local_run *run, const struct error *err);
 
 /* flow-words.c: from a language's words to a program's. NULL: no memory. */
 struct word_context {
@@ -145,26 +146,27 @@ struct word_context {
 	const char *usual; /* variables; for zygotes only */
 };
 const char *flow_expand(struct arena *memory, const char *word, const struct word_context *c);
-struct word_context flow_words(struct flow *run, const char *build, const struct limits *limits);
-const char **flow_expand_all(struct flow *run, const char *const *words,
+struct word_context flow_words(struct local_run *run, const char *build,
+			       const struct limits *limits);
+const char **flow_expand_all(struct local_run *run, const char *const *words,
 			     const struct word_context *c, size_t spare);
 /* The words of the language's `run`, with room for `spare` more. */
-const char **flow_run_words(struct flow *run, const struct word_context *c, size_t spare);
+const char **flow_run_words(struct local_run *run, const struct word_context *c, size_t spare);
 /* Variables of the language, of the request, and those of one stage (or NULL). */
-const char **flow_env(struct flow *run, const struct request_stage *stage,
+const char **flow_env(struct local_run *run, const struct request_stage *stage,
 		      const struct word_context *c);
 
 /* flow-warm.c. How the language's own run can be warm. NULL: it starts cold. */
-const struct plan_warm *flow_warm(struct flow *run, const struct word_context *c);
+const struct plan_warm *flow_warm(struct local_run *run, const struct word_context *c);
 /* Whether a file of the request would be imported instead: "numpy.py", "numpy/__init__.py". */
-bool flow_is_shadowed(const struct flow *run, const char *module);
+bool flow_is_shadowed(const struct local_run *run, const char *module);
 /* flow-modules.c. Adds a warning to the result for each module of `preload` that does not exist. */
-void flow_warn_modules(struct flow *run, struct result *res);
+void flow_warn_modules(struct local_run *run, struct result *res);
 
 /* flow-version.c: "Python 3.11.2", asked once */
-int flow_version(struct flow *run, char **ret) _must_check_;
+int flow_version(struct local_run *run, char **ret) _must_check_;
 /* The same in an executor, without waiting: NULL while the answer is awaited. */
-char *flow_known_version(struct flow *run);
+char *flow_known_version(struct local_run *run);
 /*
  * Resolves the version in `asked`: *lang is the registry's result, and becomes the version of the language that
  * matches. Does nothing without an @.
@@ -189,12 +191,12 @@ struct sandbox_spec {
 	const struct plan_warm *warm;  /* how its one stage can be warm, or NULL */
 	const char *kit;	       /* host directory shown as SANDBOX_KIT, or NULL */
 	const char *prelude;	       /* text of SANDBOX_PRELUDE, or NULL */
-	int (*take_file)(struct flow *run,
+	int (*take_file)(struct local_run *run,
 			 const struct run_file *file); /* NULL: files are not wanted */
 };
 int flow_plan(const struct sandbox_spec *in, struct plan *ret, struct error *err) _must_check_;
 /* On success the sandbox ran to its end; the caller frees *ret with job_free(). */
-int flow_execute(struct flow *run, const struct sandbox_spec *in, struct job **ret,
+int flow_execute(struct local_run *run, const struct sandbox_spec *in, struct job **ret,
 		 struct error *err) _must_check_;
 /* The error of a job that did not run its program to an end; 0: it did. */
 int flow_job_error(struct job *job, struct error *err) _must_check_;
@@ -206,41 +208,44 @@ void flow_stage(const struct job_outcome *o, size_t index, const struct stage_sp
 int flow_tell_stage(const struct run_observer *o, const struct result_stage *stage);
 
 /* flow-build.c */
-bool flow_is_compiled(const struct flow *run);
+bool flow_is_compiled(const struct local_run *run);
 /* 1: there is a product; 0: the compiler failed and the result says so. */
-int flow_build(struct flow *run, struct error *err) _must_check_;
+int flow_build(struct local_run *run, struct error *err) _must_check_;
 /* The compile stage as a sandbox_spec, for --explain too. */
-int flow_describe_build(struct flow *run, struct sandbox_spec *ret, struct error *err) _must_check_;
+int flow_describe_build(struct local_run *run, struct sandbox_spec *ret,
+			struct error *err) _must_check_;
 
 /* flow-stages.c: the caller's stages */
 /* A list in place of run.files, with room for so many more. */
-int flow_grow_files(struct flow *run, size_t more, struct error *err) _must_check_;
+int flow_grow_files(struct local_run *run, size_t more, struct error *err) _must_check_;
 /* Adds their sources to run.files, once; does nothing without stages. */
-int flow_add_stage_files(struct flow *run, struct error *err) _must_check_;
-int flow_describe_stages(struct flow *run, struct sandbox_spec *in, struct error *err) _must_check_;
+int flow_add_stage_files(struct local_run *run, struct error *err) _must_check_;
+int flow_describe_stages(struct local_run *run, struct sandbox_spec *in,
+			 struct error *err) _must_check_;
 /* flow_build() for each stage that is compiled. */
-int flow_build_stages(struct flow *run, struct error *err) _must_check_;
+int flow_build_stages(struct local_run *run, struct error *err) _must_check_;
 /* Calls fn for each such stage, with its code in place of the program, while fn returns 1. */
-int flow_for_builds(struct flow *run, int (*fn)(struct flow *run, void *data, struct error *err),
-		    void *data, struct error *err) _must_check_;
+int flow_for_builds(struct local_run *run,
+		    int (*fn)(struct local_run *run, void *data, struct error *err), void *data,
+		    struct error *err) _must_check_;
 
 /* flow-program.c, flow-tests.c */
 /* The program, or the caller's stages, as a sandbox_spec; all of it lives in run.memory. */
-int flow_describe(struct flow *run, struct sandbox_spec *ret, struct error *err) _must_check_;
-int flow_program(struct flow *run, struct error *err) _must_check_;
-int flow_tests(struct flow *run, struct error *err) _must_check_;
+int flow_describe(struct local_run *run, struct sandbox_spec *ret, struct error *err) _must_check_;
+int flow_program(struct local_run *run, struct error *err) _must_check_;
+int flow_tests(struct local_run *run, struct error *err) _must_check_;
 /* Verdicts for tests without one: the given one, or one that follows from how the run ended (TEST_UNDECIDED). */
-int flow_tests_skip(const struct flow *run, struct result *res, const struct verdict *why,
+int flow_tests_skip(const struct local_run *run, struct result *res, const struct verdict *why,
 		    enum test_verdict verdict) _must_check_;
 /* The groups of the result, when each test has its verdict. */
-void flow_score_groups(const struct flow *run, struct result *res);
+void flow_score_groups(const struct local_run *run, struct result *res);
 
 /* flow-checker.c: programs of the caller's that judge tests: checkers, and the interactor */
 /* Refuses what cannot run. */
-int flow_open_checkers(struct flow *run, struct error *err) _must_check_;
+int flow_open_checkers(struct local_run *run, struct error *err) _must_check_;
 /* Those that do not compile judge nothing: their judgements say why. */
-int flow_build_checkers(struct flow *run, struct error *err) _must_check_;
-void flow_close_checkers(struct flow *run);
+int flow_build_checkers(struct local_run *run, struct error *err) _must_check_;
+void flow_close_checkers(struct local_run *run);
 /* What such a program says of a test. */
 struct judgement {
 	enum test_verdict verdict;
@@ -251,15 +256,15 @@ struct judgement {
 	char *message;	    /* its first words, to be freed; or NULL */
 };
 /* output: of the tested program. The test's own run, whose control ends the checker, too. */
-int flow_check(const struct flow *test_run, const struct request_test *test, struct span output,
-	       struct judgement *ret, struct error *err) _must_check_;
+int flow_check(const struct local_run *test_run, const struct request_test *test,
+	       struct span output, struct judgement *ret, struct error *err) _must_check_;
 /* Such a program on its way: a run for one test, which owns its memory, and its sandbox. */
 struct judge_run {
-	struct flow run;
+	struct local_run run;
 	struct sandbox_spec in;
 };
 /* 1: the judge can run; 0: it cannot, and *ret says why. */
-int flow_describe_judge(const struct flow *test_run, const struct request *program,
+int flow_describe_judge(const struct local_run *test_run, const struct request *program,
 			const struct request_test *test, struct span output,
 			struct judge_run *judge, struct judgement *ret,
 			struct error *err) _must_check_;
@@ -273,29 +278,30 @@ struct interaction {
 	char *transcript;   /* to be freed, or NULL */
 	bool program_first; /* it ended before the interactor */
 };
-int flow_interact(struct flow *test_run, struct sandbox_spec *in, const struct request_test *test,
-		  struct interaction *ret, struct job **job, struct error *err) _must_check_;
+int flow_interact(struct local_run *test_run, struct sandbox_spec *in,
+		  const struct request_test *test, struct interaction *ret, struct job **job,
+		  struct error *err) _must_check_;
 
 /* Moves the stage's texts into the result. */
 int flow_add_stage(struct result *res, const struct result_stage *stage) _must_check_;
 /* The layers that held the run, from the broker's report. */
-void flow_isolation(struct flow *run, const struct record_started *start);
+void flow_isolation(struct local_run *run, const struct record_started *start);
 
 /* flow-network.c: connections, and what was refused */
-int flow_take_network(struct flow *run, const struct job_outcome *o) _must_check_;
+int flow_take_network(struct local_run *run, const struct job_outcome *o) _must_check_;
 /* What a run without a network tried, by its own error messages. */
-int flow_take_attempts(struct flow *run) _must_check_;
+int flow_take_attempts(struct local_run *run) _must_check_;
 /* flow-changes.c: changes to the workspace */
 int flow_take_changes(struct result *res, const struct job_outcome *o) _must_check_;
 
 /* flow-files.c: files that a program wrote */
-int flow_open_output(struct flow *run, struct error *err) _must_check_;
-bool flow_wants_files(const struct flow *run);
-int flow_take_file(struct flow *run, const struct run_file *file);
+int flow_open_output(struct local_run *run, struct error *err) _must_check_;
+bool flow_wants_files(const struct local_run *run);
+int flow_take_file(struct local_run *run, const struct run_file *file);
 int flow_read_file(int fd, int64_t size, char **ret) _must_check_; /* whole, NUL-terminated */
 
 /* policies.c: the policy of a run */
-int flow_load_policy(struct flow *run, const char *name,
+int flow_load_policy(struct local_run *run, const char *name,
 		     struct error *err) _must_check_; /* NULL: default */
 struct executor_options;
 /* What the administrator of an executor sets. -ENOMEM. */
@@ -305,7 +311,7 @@ int policies_to_json(struct atoll *a, json_t **ret, struct error *err) _must_che
 
 /* flow-eval.c: code that is evaluated by the language's session runner */
 struct flow_eval {
-	struct flow *run; /* NULL: none */
+	struct local_run *run; /* NULL: none */
 	struct channel channel;
 	bool sent;			 /* the code, to the runner */
 	char file[REQUEST_PATH_MAX + 1]; /* the name of the code in tracebacks */
@@ -315,29 +321,29 @@ struct flow_eval {
 int session_runner(struct atoll *a, const struct language *lang, struct buf *ret,
 		   struct error *err) _must_check_;
 /* The runner, under its own name, takes the place of the program's file; the code stays in run.code. */
-int flow_put_runner(struct flow *run, struct error *err) _must_check_;
-int flow_eval_begin(struct flow_eval *e, struct flow *run, struct error *err) _must_check_;
+int flow_put_runner(struct local_run *run, struct error *err) _must_check_;
+int flow_eval_begin(struct flow_eval *e, struct local_run *run, struct error *err) _must_check_;
 void flow_eval_end(struct flow_eval *e); /* {0} is fine */
 
 /* flow-invoke.c: calling a method of the program through runners/<language> */
-int flow_describe_invoke(struct flow *run, struct sandbox_spec *ret,
+int flow_describe_invoke(struct local_run *run, struct sandbox_spec *ret,
 			 struct error *err) _must_check_;
-void flow_invoke_answer(struct flow *run, const char *text, size_t len);
+void flow_invoke_answer(struct local_run *run, const char *text, size_t len);
 
 /*
  * flow-program.c: finds result.error in the output of a failed program, or of the compiler of this stage (NULL:
  * the program itself).
  */
-void flow_find_error(struct flow *run, const char *stage);
+void flow_find_error(struct local_run *run, const char *stage);
 /* The error that these words tell, if the verdict says that a program failed by itself; NULL: none is recognised.
  * suggestion: as of analysis_error(). */
-json_t *flow_error_in(const struct flow *run, const char *stage, const struct verdict *v,
+json_t *flow_error_in(const struct local_run *run, const char *stage, const struct verdict *v,
 		      struct span words, char **suggestion);
 /*
  * What the last words of a program add to the verdict of a test that it failed: Python and Node refused its text, or its runtime got no
  * more memory. Both end as any other error does.
  */
-void flow_hear(struct flow *run, struct span words, struct result_test *test);
+void flow_hear(struct local_run *run, struct span words, struct result_test *test);
 /* The value worth retrying with, from what the stage printed and used. */
-void flow_refine_suggestion(const struct flow *run, struct span out, struct span err,
+void flow_refine_suggestion(const struct local_run *run, struct span out, struct span err,
 			    struct result_stage *stage);

@@ -34,9 +34,9 @@ static void write_sound_book(void)
 static struct result *result_of(bool left)
 {
 	struct request request = { .network_text = "allow:pypi.org" };
-	struct flow run = { .request = &request,
-			    .decision.network = NETWORK_ALLOW,
-			    .result = result_new() };
+	struct local_run run = { .request = &request,
+				 .decision.network = NETWORK_ALLOW,
+				 .result = result_new() };
 	struct job_outcome outcome = { .book_fd = left ? memfd_create("book", MFD_CLOEXEC)
 						       : -EBADF };
 

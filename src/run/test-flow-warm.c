@@ -93,7 +93,7 @@ struct warm_wish {
 	const char *image;
 };
 
-static const struct plan_warm *ask(struct flow *run, struct warm_wish *w)
+static const struct plan_warm *ask(struct local_run *run, struct warm_wish *w)
 {
 	static struct request req;
 	static struct request_var var;
@@ -107,7 +107,7 @@ static const struct plan_warm *ask(struct flow *run, struct warm_wish *w)
 		req.env = &var;
 		req.n_env = 1;
 	}
-	*run = (struct flow){
+	*run = (struct local_run){
 		.atoll = &handle, .request = &req, .files = &file, .n_files = w->file != NULL
 	};
 	if (w->code)
@@ -134,7 +134,7 @@ static void check_words(const char *const *words, const char *expected)
 static void check_modules(struct warm_wish w, const char *expected)
 {
 	const struct plan_warm *warm;
-	struct flow run;
+	struct local_run run;
 
 	w.language = "forked";
 	warm = ask(&run, &w);
@@ -192,7 +192,7 @@ static void test_own_module(void **state _unused_)
 
 static void check_cold(struct warm_wish w)
 {
-	struct flow run;
+	struct local_run run;
 
 	assert_null(ask(&run, &w));
 	arena_done(&run.memory);
@@ -218,7 +218,7 @@ static void test_cold(void **state _unused_)
 static void test_start(void **state _unused_)
 {
 	struct warm_wish w = { .language = "started", .variable = "X" };
-	struct flow run;
+	struct local_run run;
 	const struct plan_warm *warm;
 
 	/* The second time the file is not read. */

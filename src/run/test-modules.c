@@ -50,7 +50,7 @@ struct prober __wrap_atoll_prober(struct atoll *a, const char *image)
 static int setup(void **state)
 {
 	struct document doc = { "test", toy, strlen(toy) };
-	struct flow *run = calloc(1, sizeof(*run));
+	struct local_run *run = calloc(1, sizeof(*run));
 	struct language *lang = NULL;
 	char path[128];
 	int fd;
@@ -81,7 +81,7 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	struct flow *run = *state;
+	struct local_run *run = *state;
 	struct language *lang = (struct language *)(uintptr_t)run->language;
 
 	memo_done(&run->atoll->memo);
@@ -93,7 +93,7 @@ static int teardown(void **state)
 }
 
 /* The warnings of a run with these modules, each followed by a newline. */
-static const char *warnings(struct flow *run, const char *modules[])
+static const char *warnings(struct local_run *run, const char *modules[])
 {
 	static char text[1024];
 	struct result *res = result_new();
@@ -143,7 +143,7 @@ static void test_not_asked(void **state)
 {
 	struct build_file file = { .base = SANDBOX_WORK, .path = "own/part.toy" };
 	struct run_control control = { .killed = true };
-	struct flow *run = *state;
+	struct local_run *run = *state;
 
 	world.answer = "{}";
 	run->files = &file;

@@ -230,7 +230,7 @@ static void check_many_callers(struct atoll *a, bool fail)
 }
 
 struct ender {
-	struct flow run;
+	struct local_run run;
 	struct run_control control;
 	char *version;
 	int r;
@@ -257,10 +257,10 @@ static void test_given_up(void **state)
 	a->loop = loop_new();
 	world.wait = true;
 	for (size_t i = 0; i < ARRAY_SIZE(enders); i++) {
-		enders[i].run = (struct flow){ .atoll = a,
-					       .language = lang,
-					       .request = &request,
-					       .control = &enders[i].control };
+		enders[i].run = (struct local_run){ .atoll = a,
+						    .language = lang,
+						    .request = &request,
+						    .control = &enders[i].control };
 		assert_int_equal(fiber_start(a->loop, end, &enders[i]), 0);
 	}
 	run_rounds(a->loop);

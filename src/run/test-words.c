@@ -60,7 +60,7 @@ static void test_options_of_the_caller(void **state)
 	struct request_var vars[] = { { "OTHER", "GC" }, { "OPTIONS", "-a -Xss1m" } };
 	struct request request = { .env = vars, .n_env = ARRAY_SIZE(vars) };
 	struct limits limits = { .stack_bytes = 8 * MiB };
-	struct flow run = { .language = &language, .request = &request };
+	struct local_run run = { .language = &language, .request = &request };
 	const struct word_context c = { .source = "/sandbox/x", .limits = &limits };
 	const char **list = flow_expand_all(&run, words, &c, 0);
 

@@ -22,7 +22,7 @@
 
 enum { LANGUAGES_MAX = 256, NAME_LEN_MAX = 40, RUNNERS_MAX = 32 };
 
-struct runner {
+struct runner_file {
 	char *name;
 	char *text;
 	size_t len;
@@ -34,7 +34,7 @@ struct registry {
 	struct language **languages;
 	size_t n;
 	bool complete; /* every file has been loaded, and they are sorted */
-	struct runner runners[RUNNERS_MAX];
+	struct runner_file runners[RUNNERS_MAX];
 	size_t n_runners;
 };
 
@@ -383,11 +383,11 @@ int registry_list(struct registry *reg, const char *word, const struct language 
 	return 0;
 }
 
-static int read_runner(struct registry *reg, const char *name, struct runner *ret)
+static int read_runner(struct registry *reg, const char *name, struct runner_file *ret)
 {
 	_cleanup_buf_ struct buf text = { .max = DATA_FILE_MAX };
 	char relative[PATH_MAX];
-	struct runner runner = { .name = strdup(name) };
+	struct runner_file runner = { .name = strdup(name) };
 
 	if (!runner.name)
 		return -ENOMEM;
@@ -403,7 +403,7 @@ static int read_runner(struct registry *reg, const char *name, struct runner *re
 
 int registry_runner(struct registry *reg, const char *name, struct span *ret)
 {
-	struct runner *runner = reg->runners, *end = reg->runners + reg->n_runners;
+	struct runner_file *runner = reg->runners, *end = reg->runners + reg->n_runners;
 	int r;
 
 	while (runner < end && strcmp(runner->name, name) != 0)
