@@ -145,8 +145,9 @@ static int put_error(struct buf *out, const json_t *error)
 	return r;
 }
 
-static int put_summary(struct buf *out, const json_t *result)
+static json_t *summary_of(const json_t *result)
 {
+	_cleanup_buf_ struct buf out = { 0 };
 	const char *status = text_of(result, "status");
 	const json_t *error = json_object_get(result, "error");
 	const char *detail = text_of(json_object_get(result, "cause"), "detail");
@@ -155,16 +156,18 @@ static int put_summary(struct buf *out, const json_t *result)
 	int r;
 
 	if (!status || strcmp(status, "queued") == 0 || strcmp(status, "running") == 0)
-		return buf_printf(out, "It is %s; ask again later.", status ? status : "unknown");
+		return json_sprintf("It is %s; ask again later.", status ? status : "unknown");
+	buf_init(&out, SENTENCE_MAX);
 	brief_seconds(json_number_value(duration), took, sizeof(took));
 	if (strcmp(status, "success") == 0)
-		r = buf_puts(out, "Succeeded");
+		r = buf_puts(&out, "Succeeded");
 	else if (strcmp(status, "error") == 0 && json_is_object(error))
-		r = put_error(out, error);
+		r = put_error(&out, error);
 	else
-		r = buf_printf(out, "Failed (%s): %.300s", status, detail ? detail : "no detail");
-	return r == 0 ? buf_printf(out, json_is_number(duration) ? ", after %s." : ".%.0s", took)
-		      : r;
+		r = buf_printf(&out, "Failed (%s): %.300s", status, detail ? detail : "no detail");
+	if (r == 0)
+		r = buf_printf(&out, json_is_number(duration) ? ", after %s." : ".%.0s", took);
+	return r == 0 ? utf8_to_json(out.data, out.len, NULL) : NULL;
 }
 
 /* A limit that the program hit: where a larger one can be given. */
@@ -201,16 +204,10 @@ static bool put_limit_advice(struct buf *out, const json_t *cause)
 	return false;
 }
 
-static bool is_lost(const json_t *result)
-{
-	const char *state = text_of(json_object_get(result, "session"), "state");
-
-	return state && strcmp(state, "lost") == 0;
-}
-
 static json_t *suggestion_of(const struct brief_view *view)
 {
 	const char *advice = text_of(view->analysis, "suggestion");
+	const char *state = text_of(json_object_get(view->result, "session"), "state");
 	_cleanup_buf_ struct buf out = { 0 };
 	bool any;
 
@@ -218,19 +215,11 @@ static json_t *suggestion_of(const struct brief_view *view)
 	any = put_limit_advice(&out, json_object_get(view->result, "cause"));
 	if (!any && advice)
 		any = buf_printf(&out, "%.500s", advice) == 0;
-	if (is_lost(view->result))
+	if (state && strcmp(state, "lost") == 0)
 		any = buf_printf(&out,
 				 "%sThe session's variables are lost; its next run begins anew.",
 				 any ? " " : "") == 0;
 	return any ? utf8_to_json(out.data, out.len, NULL) : json_null();
-}
-
-static json_t *summary_of(const json_t *result)
-{
-	_cleanup_buf_ struct buf out = { 0 };
-
-	buf_init(&out, SENTENCE_MAX);
-	return put_summary(&out, result) == 0 ? utf8_to_json(out.data, out.len, NULL) : NULL;
 }
 
 /* --- parts --- */

@@ -56,23 +56,29 @@ json_t *image_of_base64(const json_t *text)
 	return image_of_bytes((struct span){ bytes, n });
 }
 
-static void add_outputs(const json_t *outputs, json_t *list)
+struct outputs_work {
+	const json_t *outputs;
+	json_t *list;
+};
+
+static void add_outputs(void *data)
 {
 	static const char *const types[] = { "image/png", "image/jpeg" };
+	const struct outputs_work *o = data;
 	const json_t *one;
 	size_t i;
 
-	json_array_foreach(outputs, i, one)
+	json_array_foreach(o->outputs, i, one)
 	{
-		const json_t *data = json_object_get(one, "data");
+		const json_t *forms = json_object_get(one, "data");
 		json_t *block = NULL;
 
-		if (json_array_size(list) == IMAGES_MAX)
+		if (json_array_size(o->list) == IMAGES_MAX)
 			break;
 		for (size_t t = 0; !block && t < ARRAY_SIZE(types); t++)
-			block = image_of_base64(json_object_get(data, types[t]));
+			block = image_of_base64(json_object_get(forms, types[t]));
 		if (block)
-			(void)json_array_append_new(list, block);
+			(void)json_array_append_new(o->list, block);
 	}
 }
 
@@ -127,24 +133,12 @@ static void add_files(struct mcp_work *w, const json_t *result, json_t *list)
 	}
 }
 
-struct outputs_work {
-	const json_t *outputs;
-	json_t *list;
-};
-
-static void do_outputs(void *data)
-{
-	const struct outputs_work *o = data;
-
-	add_outputs(o->outputs, o->list);
-}
-
 json_t *images_of_result(struct mcp_work *w, const json_t *result)
 {
 	struct outputs_work o = { json_object_get(result, "outputs"), json_array() };
 
 	if (o.list && json_array_size(o.outputs) > 0)
-		worker_call(WORKER_ALWAYS, do_outputs, &o);
+		worker_call(WORKER_ALWAYS, add_outputs, &o);
 	if (o.list)
 		add_files(w, result, o.list);
 	return o.list;

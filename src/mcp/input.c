@@ -267,16 +267,6 @@ int mcp_call_ask(struct mcp_call *call, json_t *requests, json_t *state)
 
 /* --- answers of a legacy client --- */
 
-static struct mcp_call *asker_of(const struct mcp_client *client, const char *id)
-{
-	struct mcp_call *call = client->mcp->calls;
-
-	while (call && (call->client != client || !call->asking ||
-			!json_object_get(call->asking->open, id)))
-		call = call->next;
-	return call;
-}
-
 static void refuse_asker(struct mcp_call *call, const json_t *error)
 {
 	const char *text = json_string_value(json_object_get(error, "message"));
@@ -293,11 +283,15 @@ static void refuse_asker(struct mcp_call *call, const json_t *error)
 void mcp_input_take(struct mcp_client *client, const struct mcp_message *message)
 {
 	const char *id = json_string_value(message->id);
-	struct mcp_call *call = id ? asker_of(client, id) : NULL;
-	struct mcp_asking *a = call ? call->asking : NULL;
+	struct mcp_call *call = id ? client->mcp->calls : NULL;
+	struct mcp_asking *a;
 
+	while (call && (call->client != client || !call->asking ||
+			!json_object_get(call->asking->open, id)))
+		call = call->next;
 	if (!call)
 		return;
+	a = call->asking;
 	if (!json_is_object(message->result)) {
 		refuse_asker(call, message->error);
 		return;

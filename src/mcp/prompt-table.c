@@ -18,23 +18,14 @@ static const char *given(const json_t *arguments, const char *key)
 	return text && *text ? text : NULL;
 }
 
-/* More backticks than any row of them in the text, so that the fence holds. */
-static size_t fence_length(const char *text)
-{
-	size_t longest = 2, n;
-
-	for (const char *at = strchr(text, '`'); at; at = strchr(at + n, '`')) {
-		n = strspn(at, "`");
-		longest = MAX(longest, n);
-	}
-	return longest + 1;
-}
-
 static int put_fenced(struct buf *out, const char *language, const char *text)
 {
-	size_t n = fence_length(text);
+	size_t n = 3;
 	int r = buf_puts(out, "\n\n");
 
+	/* More backticks than any row of them in the text, so that the fence holds. */
+	for (const char *at = strchr(text, '`'); at; at = strchr(at + strspn(at, "`"), '`'))
+		n = MAX(n, strspn(at, "`") + 1);
 	for (size_t i = 0; r == 0 && i < n; i++)
 		r = buf_puts(out, "`");
 	if (r == 0)

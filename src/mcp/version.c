@@ -75,10 +75,7 @@ static struct mcp_refusal refusal(enum mcp_outcome outcome, int code, const char
 	return r;
 }
 
-static struct mcp_refusal no_refusal(void)
-{
-	return (struct mcp_refusal){ .outcome = MCP_ANSWERED };
-}
+static const struct mcp_refusal accepted = { .outcome = MCP_ANSWERED };
 
 static struct mcp_refusal judge_meta(const struct mcp_message *m)
 {
@@ -92,7 +89,7 @@ static struct mcp_refusal judge_meta(const struct mcp_message *m)
 	if (!json_is_object(json_object_get(meta, MCP_META_ABLE)))
 		return refusal(MCP_BAD_META, MCP_INVALID_PARAMS,
 			       "params._meta: give " MCP_META_ABLE " as an object");
-	return no_refusal();
+	return accepted;
 }
 
 /* A header's value as plain text; "=?base64?…?=" is decoded. -EINVAL: it cannot be. */
@@ -138,12 +135,12 @@ static struct mcp_refusal compare_header(const char *header, struct span value, 
 	if (!body.data || n != body.len || memcmp(text, body.data, n) != 0)
 		return refusal(MCP_HEADER_MISMATCH, MCP_HEADERS_DISAGREE,
 			       "the header %s and the body disagree", header);
-	return no_refusal();
+	return accepted;
 }
 
 static struct mcp_refusal judge_version(struct span version)
 {
-	struct mcp_refusal r = no_refusal();
+	struct mcp_refusal r = accepted;
 
 	if (span_is(version, MCP_MODERN_VERSION))
 		return r;
@@ -151,19 +148,6 @@ static struct mcp_refusal judge_version(struct span version)
 		    "Unsupported protocol version: %.64s", version.data);
 	r.data = json_pack("{s:[s], s:s%}", "supported", MCP_MODERN_VERSION, "requested",
 			   version.data, version.len);
-	return r;
-}
-
-/* Header lines that are there must agree, before the version is judged; that none is missing is judged after it. */
-static struct mcp_refusal judge_present(const struct mcp_message *m,
-					const struct mcp_headers *headers, struct span version)
-{
-	struct mcp_refusal r = no_refusal();
-
-	if (headers->version.data)
-		r = compare_header("MCP-Protocol-Version", headers->version, version);
-	if (r.outcome == MCP_ANSWERED && headers->method.data)
-		r = compare_header("Mcp-Method", headers->method, span_of(m->method));
 	return r;
 }
 
@@ -176,8 +160,11 @@ struct mcp_refusal mcp_judge_modern(const struct mcp_message *m, const struct mc
 	if (r.outcome != MCP_ANSWERED)
 		return r;
 	version = span_of_json(json_object_get(meta_of(m), MCP_META_VERSION));
-	if (headers)
-		r = judge_present(m, headers, version);
+	/* Header lines that are there must agree, before the version is judged; that none is missing is judged after it. */
+	if (headers && headers->version.data)
+		r = compare_header("MCP-Protocol-Version", headers->version, version);
+	if (r.outcome == MCP_ANSWERED && headers && headers->method.data)
+		r = compare_header("Mcp-Method", headers->method, span_of(m->method));
 	if (r.outcome == MCP_ANSWERED)
 		r = judge_version(version);
 	if (r.outcome != MCP_ANSWERED || !headers)
@@ -217,7 +204,7 @@ static struct mcp_refusal judge_param(const char *name, const json_t *body,
 	(void)snprintf(header, sizeof(header), "Mcp-Param-%.64s", name);
 	if (json_is_number(body) && value.data)
 		return number_agrees(span_trim(value), body)
-			       ? no_refusal()
+			       ? accepted
 			       : compare_header(header, value, (struct span){ NULL, 0 });
 	if (json_is_boolean(body))
 		return compare_header(header, value,
@@ -229,7 +216,7 @@ struct mcp_refusal mcp_judge_params(const json_t *schema, const json_t *argument
 				    const struct mcp_headers *headers)
 {
 	const json_t *properties = json_object_get(schema, "properties");
-	struct mcp_refusal r = no_refusal();
+	struct mcp_refusal r = accepted;
 	const char *key;
 	json_t *property;
 

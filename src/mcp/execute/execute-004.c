@@ -66,16 +66,6 @@ static const char *session_id_of(const json_t *value)
 	return n > 0 && n <= SESSION_ID_MAX && n == json_string_length(value) ? text : NULL;
 }
 
-static struct tool_limits choose_limits(const struct tool_limits *given)
-{
-	return (struct tool_limits){
-		.memory_bytes = given->memory_bytes ? given->memory_bytes : usual.memory_bytes,
-		.cpus = given->cpus > 0 ? given->cpus : usual.cpus,
-		.pids = given->pids ? given->pids : usual.pids,
-		.timeout = given->timeout > 0 ? given->timeout : usual.timeout,
-	};
-}
-
 /* Of the sandbox, which a session keeps for all calls. */
 static json_t *limits_of(const struct tool_limits *l)
 {
@@ -166,7 +156,14 @@ int tool_read(const json_t *arguments, const struct tool_options *options, struc
 	const char *name = json_is_string(given) ? json_string_value(given) : "";
 	const char *session_id = session_id_of(json_object_get(arguments, "session_id"));
 	const struct tool_language *l = options->languages;
-	struct tool_call call = { .limits = choose_limits(&options->limits) };
+	const struct tool_limits *own = &options->limits;
+	struct tool_call call = {
+		.limits = { .memory_bytes = own->memory_bytes ? own->memory_bytes
+							      : usual.memory_bytes,
+			    .cpus = own->cpus > 0 ? own->cpus : usual.cpus,
+			    .pids = own->pids ? own->pids : usual.pids,
+			    .timeout = own->timeout > 0 ? own->timeout : usual.timeout },
+	};
 	int r;
 
 	call.timeout = clamp_timeout(json_object_get(arguments, "timeout"), call.limits.timeout,

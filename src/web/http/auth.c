@@ -65,12 +65,11 @@ static bool host_is_ours(const struct conn_peer *peer, struct span name, struct 
 	return span_to_i64(port, &number) == 0 && number == peer->local_port;
 }
 
-static bool host_is_allowed(const struct auth_rules *rules, struct span host, struct span name)
+static bool auth_lists(const char *const *list, struct span text)
 {
-	for (const char *const *h = rules->allow_hosts; h && *h; h++)
-		if (span_is_nocase(host, *h) || span_is_nocase(name, *h))
-			return true;
-	return false;
+	while (list && *list && !span_is_nocase(text, *list))
+		list++;
+	return list && *list;
 }
 
 /*
@@ -90,7 +89,8 @@ static struct problem check_host(const struct auth_rules *rules, const struct co
 
 	if (host.data) {
 		split_host(host, &name, &port);
-		if (host_is_ours(peer, name, port) || host_is_allowed(rules, host, name))
+		if (host_is_ours(peer, name, port) || auth_lists(rules->allow_hosts, host) ||
+		    auth_lists(rules->allow_hosts, name))
 			return NO_PROBLEM;
 	}
 	return PROBLEM(421, "wrong_host",
@@ -114,14 +114,6 @@ static bool origin_is_host(struct span origin, struct span host)
 	return false;
 }
 
-static bool origin_is_allowed(const struct auth_rules *rules, struct span origin)
-{
-	for (const char *const *o = rules->allow_origins; o && *o; o++)
-		if (span_is_nocase(origin, *o))
-			return true;
-	return false;
-}
-
 struct problem auth_check_origin(const struct auth_rules *rules, const struct conn_peer *peer,
 				 const struct http_request *head)
 {
@@ -135,8 +127,9 @@ struct problem auth_check_origin(const struct auth_rules *rules, const struct co
 	v = host_matters(peer, head) ? check_host(rules, peer, host) : NO_PROBLEM;
 	if (v.status)
 		return v;
-	if (origin.data && (http_head_count(&head->head, "origin") > 1 ||
-			    !(origin_is_host(origin, host) || origin_is_allowed(rules, origin))))
+	if (origin.data &&
+	    (http_head_count(&head->head, "origin") > 1 ||
+	     !(origin_is_host(origin, host) || auth_lists(rules->allow_origins, origin))))
 		return PROBLEM(
 			403, "wrong_origin",
 			"Pages of this origin may not use the server; its operator can list the "

@@ -129,14 +129,6 @@ static int take_body(struct conn *c, const char *data, size_t n, size_t *ret_use
 	return r;
 }
 
-static void consume_in(struct conn *c, size_t n)
-{
-	if (n == 0)
-		return;
-	memmove(c->in.data, c->in.data + n, c->in.len - n);
-	c->in.len -= n;
-}
-
 /* Arrived bytes go to the body at once (they may be many), or into the buffer. */
 static void take_bytes(struct conn *c, const char *data, size_t n)
 {
@@ -218,7 +210,9 @@ static void step_body(struct conn *c)
 
 	if (r < 0)
 		return;
-	consume_in(c, used);
+	if (used > 0)
+		memmove(c->in.data, c->in.data + used, c->in.len - used);
+	c->in.len -= used;
 	if (r > 0)
 		dispatch_handler(c->ctx);
 }
@@ -239,15 +233,6 @@ static void step_flush(struct conn *c)
 		conn_set_state(c, CONN_LINGER);
 }
 
-static void step_idle(struct conn *c)
-{
-	c->ctx = ctx_new(c);
-	if (c->ctx)
-		conn_set_state(c, CONN_HEAD);
-	else
-		conn_close(c);
-}
-
 /* Takes one step that needs no more bytes; false: there is none. */
 static bool step(struct conn *c)
 {
@@ -256,8 +241,13 @@ static bool step(struct conn *c)
 
 	switch (c->state) {
 	case CONN_IDLE:
-		if (c->in.len > 0)
-			step_idle(c);
+		if (c->in.len == 0)
+			break;
+		c->ctx = ctx_new(c);
+		if (c->ctx)
+			conn_set_state(c, CONN_HEAD);
+		else
+			conn_close(c);
 		break;
 	case CONN_HEAD:
 		step_head(c);

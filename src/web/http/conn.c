@@ -184,37 +184,30 @@ void conn_touch(struct conn *c)
 	}
 }
 
-/*
- * A client that was too slow begins the next answer with the time it owes from the last. Time without pending
- * bytes reduces the debt.
- */
-static void begin_flush(struct conn *c)
-{
-	int64_t now_ns = clock_now_ns(), since_ns = now_ns - c->flush_ended_ns;
-
-	c->flush_started_ns = now_ns - MAX(c->owed_ns - since_ns, (int64_t)0);
-	c->flush_bytes = c->out.bytes;
-}
-
-static void end_flush(struct conn *c)
-{
-	c->flush_ended_ns = clock_now_ns();
-	c->owed_ns = c->flush_ended_ns - c->flush_started_ns -
-		     earned_ns(c, c->flush_bytes, c->was_streamed);
-	c->was_streamed = false;
-}
-
 void conn_set_state(struct conn *c, enum conn_state state)
 {
+	const int64_t now_ns = clock_now_ns();
+
 	assert(c->state != CONN_GONE);
-	if (c->state == CONN_FLUSH)
-		end_flush(c);
+	if (c->state == CONN_FLUSH) {
+		c->flush_ended_ns = now_ns;
+		c->owed_ns = now_ns - c->flush_started_ns -
+			     earned_ns(c, c->flush_bytes, c->was_streamed);
+		c->was_streamed = false;
+	}
 	c->state = state;
 	server_waiting(c->server, c, state == CONN_IDLE || state == CONN_HEAD);
 	if (state == CONN_BODY)
-		c->body_started_ns = clock_now_ns();
-	if (state == CONN_FLUSH)
-		begin_flush(c);
+		c->body_started_ns = now_ns;
+	if (state == CONN_FLUSH) {
+		/*
+		 * A client that was too slow begins the next answer with the time it owes from the last. Time without pending
+		 * bytes reduces the debt.
+		 */
+		c->flush_started_ns = now_ns -
+				      MAX(c->owed_ns - (now_ns - c->flush_ended_ns), (int64_t)0);
+		c->flush_bytes = c->out.bytes;
+	}
 	conn_touch(c);
 }
 
@@ -262,11 +255,6 @@ int conn_queue_take(struct conn *c, char *data, size_t n)
 	return r;
 }
 
-static bool writes_only(const struct conn *c)
-{
-	return c->state == CONN_HANDLING || c->state == CONN_FLUSH || c->state == CONN_TUNNEL;
-}
-
 void conn_flush(struct conn *c)
 {
 	size_t before = c->out.bytes;
@@ -279,7 +267,9 @@ void conn_flush(struct conn *c)
 	if (sent < 0) {
 		c->broken = true;
 		conn_poke(c);
-	} else if ((sent > 0 || c->deadline_ns == INT64_MAX) && writes_only(c)) {
+	} else if ((sent > 0 || c->deadline_ns == INT64_MAX) &&
+		   (c->state == CONN_HANDLING || c->state == CONN_FLUSH ||
+		    c->state == CONN_TUNNEL)) {
 		conn_touch(c);
 	}
 }

@@ -79,26 +79,16 @@ static void say_refusal(struct request_ctx *ctx, struct problem problem)
 		(void)respond_with(ctx, &problem);
 }
 
-void dispatch_refuse(struct request_ctx *ctx, struct problem problem)
+static void begin_handling(struct request_ctx *ctx)
 {
-	struct conn *c = ctx->conn;
-
-	c->close_after = true;
-	c->linger = true;
-	ctx->handling = true;
-	conn_set_state(c, CONN_HANDLING);
-	say_refusal(ctx, problem);
-}
-
-/* A refusal after the head. If no body follows, the connection stays open. */
-static void refuse_head(struct request_ctx *ctx, struct problem problem)
-{
-	if (has_body(&ctx->head)) {
-		dispatch_refuse(ctx, problem);
-		return;
-	}
 	ctx->handling = true;
 	conn_set_state(ctx->conn, CONN_HANDLING);
+}
+
+void dispatch_refuse(struct request_ctx *ctx, struct problem problem)
+{
+	ctx->conn->close_after = ctx->conn->linger = true;
+	begin_handling(ctx);
 	say_refusal(ctx, problem);
 }
 
@@ -203,31 +193,11 @@ static int64_t body_max(const struct request_ctx *ctx)
 	return own > 0 ? own : ctx->server->config.limits.body_max_bytes;
 }
 
-/* Encoded bodies are refused: a small compressed body may be large when unpacked. */
-static struct problem judge_encoding(struct request_ctx *ctx)
-{
-	struct span encoding = request_header(ctx, "content-encoding");
-
-	if (!encoding.data || encoding.len == 0 || span_is_nocase(encoding, "identity"))
-		return NO_PROBLEM;
-	(void)!response_header(ctx, "Accept-Encoding", "identity");
-	return PROBLEM(415, "unsupported_encoding",
-		       "Send the body as it is, without Content-Encoding.");
-}
-
 static bool starts_nocase(struct span s, const char *with)
 {
 	const size_t n = strlen(with);
 
 	return s.len > n && span_is_nocase((struct span){ s.data, n }, with);
-}
-
-/* `curl --data-binary @prog.py` and `wget --post-file prog.py` call every body a form. */
-static bool is_tool(const struct request_ctx *ctx)
-{
-	struct span agent = request_header(ctx, "user-agent");
-
-	return starts_nocase(agent, "curl/") || starts_nocase(agent, "Wget/");
 }
 
 /*
@@ -237,7 +207,10 @@ static bool is_tool(const struct request_ctx *ctx)
  */
 static bool is_upload(const struct request_ctx *ctx, struct span type)
 {
-	const bool asked = request_header(ctx, "x-requested-with").data, tool = is_tool(ctx);
+	const struct span agent = request_header(ctx, "user-agent");
+	const bool asked = request_header(ctx, "x-requested-with").data;
+	/* `curl --data-binary @prog.py` and `wget --post-file prog.py` call every body a form. */
+	const bool tool = starts_nocase(agent, "curl/") || starts_nocase(agent, "Wget/");
 	const bool plain = content_type_is(type, "text/plain");
 
 	if (content_type_is(type, "application/octet-stream") || starts_nocase(type, "text/x-"))
@@ -277,18 +250,24 @@ struct problem dispatch_too_large(const struct request_ctx *ctx, struct error *e
 
 static struct problem judge_body(struct request_ctx *ctx, struct error *err)
 {
-	const uint32_t json = ROUTE_JSON | ROUTE_JSON_OPTIONAL;
-	uint32_t flags = ctx->match.route->flags;
+	const struct span encoding = request_header(ctx, "content-encoding");
+	const uint32_t flags = ctx->match.route->flags;
+	const bool json = flags & (ROUTE_JSON | ROUTE_JSON_OPTIONAL);
 	struct problem v = NO_PROBLEM;
 
-	if (!(flags & (json | ROUTE_BYTES)) && has_body(&ctx->head))
+	if (!json && !(flags & ROUTE_BYTES) && has_body(&ctx->head))
 		return PROBLEM(400, "unexpected_body", "This request takes no body.");
-	if ((flags & json) && has_body(&ctx->head))
+	if (json && has_body(&ctx->head))
 		v = judge_type(ctx);
-	if (v.status == 0 && (flags & json) && has_body(&ctx->head))
-		v = judge_encoding(ctx);
 	if (v.status != 0)
 		return v;
+	/* Encoded bodies are refused: a small compressed body may be large when unpacked. */
+	if (json && has_body(&ctx->head) && encoding.len > 0 &&
+	    !span_is_nocase(encoding, "identity")) {
+		(void)!response_header(ctx, "Accept-Encoding", "identity");
+		return PROBLEM(415, "unsupported_encoding",
+			       "Send the body as it is, without Content-Encoding.");
+	}
 	if ((flags & ROUTE_JSON) && !has_body(&ctx->head))
 		return PROBLEM(400, "missing_body", "This request needs a JSON body.");
 	if (ctx->head.content_length > body_max(ctx))
@@ -303,8 +282,7 @@ static void answer_options(struct request_ctx *ctx, uint32_t methods)
 	router_allow(methods, allow);
 	if (has_body(&ctx->head))
 		ctx->conn->close_after = ctx->conn->linger = true;
-	ctx->handling = true;
-	conn_set_state(ctx->conn, CONN_HANDLING);
+	begin_handling(ctx);
 	(void)!response_header(ctx, "Allow", allow);
 	(void)respond_empty(ctx, 200);
 }
@@ -358,14 +336,19 @@ void dispatch_head(struct request_ctx *ctx)
 	ctx->swallow = ctx->head.method == HTTP_HEAD;
 	ctx->head.head.base = ctx->head_bytes.data;
 	v = judge_head(ctx, &err);
-	if (v.status != 0)
-		refuse_head(ctx, v);
-	else if (!ctx->match.route)
+	if (v.status != 0 && has_body(&ctx->head)) {
+		dispatch_refuse(ctx, v);
+	} else if (v.status != 0) {
+		/* No body follows: the connection stays open. */
+		begin_handling(ctx);
+		say_refusal(ctx, v);
+	} else if (!ctx->match.route) {
 		answer_options(ctx, ctx->match.path_known
 					    ? ctx->match.methods
 					    : router_methods(&ctx->server->config.router));
-	else
+	} else {
 		begin_body(ctx);
+	}
 }
 
 bool request_has_few_values(const struct request_ctx *ctx)
@@ -506,12 +489,6 @@ static void handle_on_fiber(void *data)
 
 	if (ctx->json || read_json(ctx) >= 0)
 		call(ctx);
-}
-
-static void begin_handling(struct request_ctx *ctx)
-{
-	ctx->handling = true;
-	conn_set_state(ctx->conn, CONN_HANDLING);
 }
 
 void dispatch_slow(struct slice *t)

@@ -43,15 +43,10 @@ static const struct {
 	[ERROR_LOST] = { FAILED },
 };
 
-static size_t kind_of(const struct error *err)
-{
-	return err->code > ERROR_NONE && err->code < _ERROR_MAX ? (size_t)err->code
-								: ERROR_INTERNAL;
-}
-
 struct problem problem_from_error(const struct error *err)
 {
-	size_t kind = kind_of(err);
+	size_t kind = err->code > ERROR_NONE && err->code < _ERROR_MAX ? (size_t)err->code
+								       : ERROR_INTERNAL;
 	bool named = kind == ERROR_INPUT && err->field[0];
 
 	return (struct problem){

@@ -55,15 +55,6 @@ static int write_framing(struct request_ctx *ctx, struct buf *b, int status, int
 	return buf_puts(b, "Transfer-Encoding: chunked\r\n");
 }
 
-/* Only for clients that look for them: over plain HTTP browsers ignore the first, and the second is obsolete. */
-static int write_old_headers(const struct request_ctx *ctx, struct buf *b)
-{
-	if (!ctx->conn->peer.old_headers && !(ctx->match.flags & ROUTE_OLD_HEADERS))
-		return 0;
-	return buf_puts(b, "Strict-Transport-Security: max-age=31536000; includeSubDomains\r\n"
-			   "X-XSS-Protection: 1; mode=block\r\n");
-}
-
 static int write_head(struct request_ctx *ctx, int status, const char *type, int64_t length)
 {
 	_cleanup_buf_ struct buf b = { 0 };
@@ -72,8 +63,11 @@ static int write_head(struct request_ctx *ctx, int status, const char *type, int
 
 	buf_init(&b, HEAD_BYTES_MAX);
 	r = server_write_common(ctx->server, &b, status);
-	if (r >= 0)
-		r = write_old_headers(ctx, &b);
+	/* Only for clients that look for them: over plain HTTP browsers ignore the first, and the second is obsolete. */
+	if (r >= 0 && (c->peer.old_headers || (ctx->match.flags & ROUTE_OLD_HEADERS)))
+		r = buf_puts(&b,
+			     "Strict-Transport-Security: max-age=31536000; includeSubDomains\r\n"
+			     "X-XSS-Protection: 1; mode=block\r\n");
 	if (r >= 0 && type)
 		r = http_write_field(&b, "Content-Type", span_of(type));
 	if (r >= 0)
@@ -263,20 +257,11 @@ int response_begin(struct request_ctx *ctx, int status, const char *content_type
 	return 0;
 }
 
-static int queue_chunk(struct request_ctx *ctx, const void *data, size_t n)
-{
-	char line[HTTP_CHUNK_HEAD];
-	int r = conn_queue(ctx->conn, line, http_chunk_head(n, line));
-
-	if (r >= 0)
-		r = conn_queue(ctx->conn, data, n);
-	return r < 0 ? r : conn_queue(ctx->conn, "\r\n", 2);
-}
-
 int response_write(struct request_ctx *ctx, const void *data, size_t n)
 {
 	struct conn *c = ctx->conn;
-	int r;
+	char line[HTTP_CHUNK_HEAD];
+	int r = 0;
 
 	if (!c || c->broken)
 		return -EPIPE;
@@ -286,7 +271,12 @@ int response_write(struct request_ctx *ctx, const void *data, size_t n)
 		return 0;
 	if (c->out.bytes + n > c->server->config.limits.queue_max_bytes)
 		return -ENOBUFS;
-	r = ctx->chunked ? queue_chunk(ctx, data, n) : conn_queue(c, data, n);
+	if (ctx->chunked)
+		r = conn_queue(c, line, http_chunk_head(n, line));
+	if (r >= 0)
+		r = conn_queue(c, data, n);
+	if (r >= 0 && ctx->chunked)
+		r = conn_queue(c, "\r\n", 2);
 	if (r < 0) {
 		fail_response(ctx);
 		return -EPIPE;

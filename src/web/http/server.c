@@ -54,16 +54,6 @@ static struct slot_rule half_for_one(int64_t max)
 	return (struct slot_rule){ .max = max, .own_max = max / 2, .own_first = true };
 }
 
-/* The last eighth is for callers that have few: each gets a quarter of it, when others have taken the rest. */
-static struct slot_rule connections_rule(int64_t max)
-{
-	const int64_t share = slot_share(max);
-
-	return (struct slot_rule){ .max = share,
-				   .own_max = share,
-				   .few = MAX((max - share) / 4, (int64_t)1) };
-}
-
 void server_want_slices(struct server *s)
 {
 	if (s->slices_due)
@@ -91,6 +81,7 @@ static int on_slices(void *data, uint32_t events _unused_)
 
 int server_new(const struct server_config *config, struct server **ret)
 {
+	const int64_t connections = config->limits.connections, share = slot_share(connections);
 	struct server *s = calloc(1, sizeof(*s));
 	int r;
 
@@ -107,7 +98,10 @@ int server_new(const struct server_config *config, struct server **ret)
 		free(s);
 		return r;
 	}
-	config->callers->rules[SLOT_CONNECTIONS] = connections_rule(config->limits.connections);
+	/* The last eighth is for callers that have few: each gets a quarter of it, when others have taken the rest. */
+	config->callers->rules[SLOT_CONNECTIONS] = (struct slot_rule){
+		.max = share, .own_max = share, .few = MAX((connections - share) / 4, (int64_t)1)
+	};
 	config->callers->rules[SLOT_BODY_BYTES] = half_for_one(config->limits.body_total_bytes);
 	config->callers->rules[SLOT_ANSWER_BYTES] = half_for_one(config->limits.queue_total_bytes);
 	s->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -117,29 +111,23 @@ int server_new(const struct server_config *config, struct server **ret)
 
 /* --- heads --- */
 
-static const char *date_now(struct server *s)
+/* The header lines of every response. */
+int server_write_common(struct server *s, struct buf *b, int status)
 {
-	int64_t sec = clock_realtime_ns() / NS_PER_SEC;
+	const int64_t sec = clock_realtime_ns() / NS_PER_SEC;
+	int r = http_write_status(b, status);
 
 	if (sec != s->date_sec) {
 		http_date(sec, s->date);
 		s->date_sec = sec;
 	}
-	return s->date;
-}
-
-/* The header lines of every response. */
-int server_write_common(struct server *s, struct buf *b, int status)
-{
-	int r = http_write_status(b, status);
-
 	return r < 0 ? r
 		     : buf_printf(b,
 				  "Date: %s\r\n"
 				  "X-Content-Type-Options: nosniff\r\n"
 				  "X-Frame-Options: SAMEORIGIN\r\n"
 				  "Cache-Control: no-store\r\n",
-				  date_now(s));
+				  s->date);
 }
 
 /* --- lists --- */
@@ -417,16 +405,6 @@ int server_listen(struct server *s, struct listener listener)
 
 /* --- the end --- */
 
-static void stop_listening(struct server *s)
-{
-	for (; s->n_listeners > 0; s->n_listeners--) {
-		typeof(&s->listeners[0]) l = &s->listeners[s->n_listeners - 1];
-
-		l->source = source_free(l->source);
-		l->listener.fd = fd_close(l->listener.fd);
-	}
-}
-
 void server_set_auth(struct server *s, const struct auth_rules *auth)
 {
 	s->config.auth = *auth;
@@ -445,7 +423,12 @@ struct server *server_free(struct server *s)
 {
 	if (!s)
 		return NULL;
-	stop_listening(s);
+	for (; s->n_listeners > 0; s->n_listeners--) {
+		typeof(&s->listeners[0]) l = &s->listeners[s->n_listeners - 1];
+
+		l->source = source_free(l->source);
+		l->listener.fd = fd_close(l->listener.fd);
+	}
 	/* These fibers wait only for the worker, so they return, even if their clients are gone. */
 	s->waits_for_fibers = true;
 	while (s->stats.on_fibers > 0 && loop_run(s->config.loop) >= 0)

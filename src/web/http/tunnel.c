@@ -10,17 +10,6 @@ struct tunnel {
 	struct tunnel_ops ops;
 };
 
-static int refuse_upgrade(struct request_ctx *ctx, int status)
-{
-	if (status == 426 && (response_header(ctx, "Connection", "Upgrade") < 0 ||
-			      response_header(ctx, "Upgrade", "websocket") < 0 ||
-			      response_header(ctx, "Sec-WebSocket-Version", "13") < 0))
-		status = 400;
-	(void)respond_problem(ctx, status, "not_websocket",
-			      "This path speaks WebSocket, version 13 of the protocol.");
-	return -EINVAL;
-}
-
 static int write_switch(struct request_ctx *ctx, const char *accept, const char *protocol)
 {
 	_cleanup_buf_ struct buf b = { 0 };
@@ -48,8 +37,15 @@ int response_upgrade(struct request_ctx *ctx, const char *protocol, const struct
 	int status = websocket_check(&ctx->head, accept);
 	struct tunnel *t;
 
-	if (status)
-		return refuse_upgrade(ctx, status);
+	if (status == 426 && (response_header(ctx, "Connection", "Upgrade") < 0 ||
+			      response_header(ctx, "Upgrade", "websocket") < 0 ||
+			      response_header(ctx, "Sec-WebSocket-Version", "13") < 0))
+		status = 400;
+	if (status) {
+		(void)respond_problem(ctx, status, "not_websocket",
+				      "This path speaks WebSocket, version 13 of the protocol.");
+		return -EINVAL;
+	}
 	t = calloc(1, sizeof(*t));
 	if (!t || !c || write_switch(ctx, accept, protocol) < 0) {
 		free(t);

@@ -23,17 +23,6 @@ static bool status_is(const json_t *result, const char *status)
 	return strcmp(text_at(result, "status"), status) == 0;
 }
 
-/* Bytes of the first n characters of UTF-8 text, or of all if there are fewer. */
-static size_t bytes_of_characters(const char *text, size_t len, int64_t n)
-{
-	size_t i = 0;
-
-	for (; i < len; i++)
-		if (((unsigned char)text[i] & 0xc0) != 0x80 && n-- == 0)
-			break;
-	return i;
-}
-
 static struct span stream_of(const json_t *result, const char *key)
 {
 	const json_t *value = json_object_get(result, key);
@@ -44,11 +33,13 @@ static struct span stream_of(const json_t *result, const char *key)
 
 static int put_stream(struct buf *out, struct span text, int64_t characters)
 {
-	size_t n = text.len;
+	size_t n = characters >= 0 ? 0 : text.len;
 	int r;
 
-	if (characters >= 0)
-		n = bytes_of_characters(text.data, text.len, characters);
+	/* Bytes of the first characters of UTF-8 text, or of all if there are fewer. */
+	for (; n < text.len; n++)
+		if (((unsigned char)text.data[n] & 0xc0) != 0x80 && characters-- == 0)
+			break;
 	/* Room for the marker and the added lines. */
 	buf_init(out, text.len + DETAIL_MAX);
 	r = buf_append(out, text.data, n);
@@ -175,18 +166,11 @@ static int put_error_001(struct buf *out, const json_t *result)
 	return put_line(out, "", text);
 }
 
-/* PC-Agent-Claw has -1 if nothing ran. */
-static int exit_code_of(const json_t *result)
-{
-	const json_t *code = json_object_get(result, "exit_code");
-
-	return json_is_integer(code) ? (int)json_integer_value(code) : -1;
-}
-
 static json_t *answer_001(const struct execute_call *call, const json_t *result)
 {
 	_cleanup_buf_ struct buf out = { 0 }, err = { 0 }, error = { 0 };
 	double duration = json_number_value(json_object_get(result, "duration"));
+	const json_t *code = json_object_get(result, "exit_code");
 
 	if (put_stream(&out, stream_of(result, "stdout"), call->characters_max) < 0 ||
 	    put_errors(&err, result, call->characters_max) < 0 ||
@@ -196,7 +180,9 @@ static json_t *answer_001(const struct execute_call *call, const json_t *result)
 	return json_pack("{s:b, s:o, s:o, s:o, s:o, s:i, s:f}", "success",
 			 status_is(result, "success"), "stdout", answer_text_of(&out), "stderr",
 			 answer_text_of(&err), "output", answer_text_of(&out), "error",
-			 answer_text_of(&error), "exit_code", exit_code_of(result), "time",
+			 /* PC-Agent-Claw has -1 if nothing ran. */
+			 answer_text_of(&error), "exit_code",
+			 json_is_integer(code) ? (int)json_integer_value(code) : -1, "time",
 			 (double)(int64_t)(duration * 1000 + 0.5) / 1000);
 }
 
