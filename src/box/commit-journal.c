@@ -38,7 +38,7 @@ int journal_begin(struct journal *j, int store_fd)
 	return lseek(j->fd, sizeof(j->head), SEEK_SET) < 0 ? -errno : 0;
 }
 
-static int flush_journal(struct journal *j)
+static int journal_flush(struct journal *j)
 {
 	size_t n = j->n;
 
@@ -55,7 +55,7 @@ int journal_add(struct journal *j, const struct journal_op *op, const char *path
 	int r = 0;
 
 	if (j->n + sizeof(*op) + path_bytes > sizeof(j->bytes))
-		r = flush_journal(j);
+		r = journal_flush(j);
 	if (r < 0)
 		return r;
 	at = (struct journal_op *)(j->bytes + j->n);
@@ -70,7 +70,7 @@ int journal_add(struct journal *j, const struct journal_op *op, const char *path
 
 int journal_commit(struct journal *j, int store_fd, const struct tree_size *size)
 {
-	int r = flush_journal(j);
+	int r = journal_flush(j);
 	ssize_t n;
 
 	if (r < 0)
@@ -83,68 +83,8 @@ int journal_commit(struct journal *j, int store_fd, const struct tree_size *size
 	return sys_renameat(store_fd, STORE_NEW, store_fd, STORE_JOURNAL);
 }
 
-/* Reads the next piece of the file after the rest in the buffer; *at is where that rest begins. */
-static int refill(struct journal *j, size_t *at)
-{
-	ssize_t n;
-
-	memmove(j->bytes, j->bytes + *at, j->n - *at);
-	j->n -= *at;
-	*at = 0;
-	n = read(j->fd, j->bytes + j->n, sizeof(j->bytes) - j->n);
-	if (n < 0)
-		return -errno;
-	j->n += (size_t)n;
-	return 0;
-}
-
-static int rewind_to_ops(struct journal *j)
-{
-	j->n = 0;
-	return lseek(j->fd, sizeof(j->head), SEEK_SET) < 0 ? -errno : 0;
-}
-
-/* 1: complete; 0: torn, so none of its operations were done. */
-static int check(struct journal *j)
-{
-	char hex[SHA256_HEX];
-	uint64_t bytes = 0;
-	ssize_t n;
-	int r;
-
-	n = pread(j->fd, &j->head, sizeof(j->head), 0);
-	if (n < 0)
-		return -errno;
-	if (n != (ssize_t)sizeof(j->head) || memcmp(j->head.magic, magic, sizeof(magic)) != 0)
-		return 0;
-	r = rewind_to_ops(j);
-	if (r < 0)
-		return r;
-	sha256_init(&j->hash);
-	while ((n = read(j->fd, j->bytes, sizeof(j->bytes))) > 0) {
-		sha256_update(&j->hash, j->bytes, (size_t)n);
-		bytes += (size_t)n;
-	}
-	if (n < 0)
-		return -errno;
-	sha256_final(&j->hash, hex);
-	if (bytes != j->head.bytes || memcmp(hex, j->head.sha256, SHA256_HEX) != 0)
-		return 0;
-	r = rewind_to_ops(j);
-	return r < 0 ? r : 1;
-}
-
-static int step_down(int dir_fd, const char *name)
-{
-	struct stat st;
-
-	if (fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-		return -errno;
-	return S_ISDIR(st.st_mode) ? entry_open(dir_fd, name, st.st_mode) : -ENOTDIR;
-}
-
 /* Opens the directory of a path, unless it is already open. *ret_base: the path's last component. */
-static int open_journal_parent(struct journal *j, int top_fd, const char *path,
+static int journal_open_parent(struct journal *j, int top_fd, const char *path,
 			       const char **ret_base)
 {
 	const char *slash = strrchr(path, '/');
@@ -160,10 +100,14 @@ static int open_journal_parent(struct journal *j, int top_fd, const char *path,
 	j->path[n] = '\0';
 	for (char *at = j->path; fd >= 0 && *at;) {
 		char *end = strchrnul(at, '/'), was = *end;
+		struct stat st;
 		int next;
 
 		*end = '\0';
-		next = step_down(fd, at);
+		if (fstatat(fd, at, &st, AT_SYMLINK_NOFOLLOW) < 0)
+			next = -errno;
+		else
+			next = S_ISDIR(st.st_mode) ? entry_open(fd, at, st.st_mode) : -ENOTDIR;
 		*end = was;
 		at = was ? end + 1 : end;
 		(void)fd_close(fd);
@@ -176,7 +120,7 @@ static int open_journal_parent(struct journal *j, int top_fd, const char *path,
 }
 
 /* A directory that is moved must be writable itself, because its ".." changes. */
-static int move(int from_fd, const char *from, int to_fd, const char *to)
+static int journal_move(int from_fd, const char *from, int to_fd, const char *to)
 {
 	int r = sys_renameat(from_fd, from, to_fd, to);
 
@@ -185,68 +129,49 @@ static int move(int from_fd, const char *from, int to_fd, const char *to)
 	return sys_renameat(from_fd, from, to_fd, to);
 }
 
-static int put_journal_entry(const struct journal *j, const struct journal_places *at,
-			     uint64_t number, const char *base)
+static int journal_put(const struct journal *j, const struct journal_places *at, uint64_t number,
+		       const char *base)
 {
 	struct number_text name = number_text(number);
 	int r = sys_renameat(at->stage_fd, name.text, j->parent_fd, base);
 
-	if (r == -EISDIR || r == -ENOTDIR || r == -ENOTEMPTY || r == -EEXIST) {
-		r = move(j->parent_fd, base, at->trash_fd, name.text);
-		if (r == 0)
-			r = sys_renameat(at->stage_fd, name.text, j->parent_fd, base);
-	}
-	return r == -ENOENT ? 0 : r;
-}
-
-static int take_away(const struct journal *j, const struct journal_places *at, uint64_t number,
-		     const char *base)
-{
-	int r = sys_unlinkat(j->parent_fd, base, 0);
-
-	if (r == -EISDIR)
-		r = move(j->parent_fd, base, at->trash_fd, number_text(number).text);
-	return r == -ENOENT ? 0 : r;
+	if (r != -EISDIR && r != -ENOTDIR && r != -ENOTEMPTY && r != -EEXIST)
+		return r;
+	r = journal_move(j->parent_fd, base, at->trash_fd, name.text);
+	return r < 0 ? r : sys_renameat(at->stage_fd, name.text, j->parent_fd, base);
 }
 
 /*
- * With privilege, only files of the workspace's owner are changed: the owner may have put a link to another
- * user's file there.
+ * An unreadable file, or one of another user, keeps its mode and time; its content is right all the same. With privilege, only files
+ * of the workspace's owner are changed: the owner may have put a link to another user's file there.
  */
-static bool may_set(int workspace_fd, int fd)
-{
-	struct stat owner, st;
-
-	if (geteuid() != 0)
-		return true;
-	return fstat(workspace_fd, &owner) == 0 && fstat(fd, &st) == 0 && st.st_uid == owner.st_uid;
-}
-
-/* An unreadable file, or one of another user, keeps its mode and time; its content is right all the same. */
-static int set(const struct journal *j, int workspace_fd, const struct journal_op *op,
-	       const char *base)
+static int journal_set(const struct journal *j, int workspace_fd, const struct journal_op *op,
+		       const char *base)
 {
 	const struct timespec times[2] = { { .tv_nsec = UTIME_OMIT },
 					   { .tv_sec = op->mtime_s, .tv_nsec = op->mtime_nsec } };
 	_cleanup_close_ int fd = -EBADF;
-	struct stat st;
+	struct stat st, owner;
 
 	if (fstatat(j->parent_fd, base, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
 	    (!S_ISDIR(st.st_mode) && !S_ISREG(st.st_mode)))
 		return 0;
 	fd = entry_open(j->parent_fd, base, st.st_mode);
-	if (fd < 0 || !may_set(workspace_fd, fd))
+	if (fd < 0)
+		return 0;
+	if (geteuid() == 0 &&
+	    (fstat(workspace_fd, &owner) < 0 || fstat(fd, &st) < 0 || st.st_uid != owner.st_uid))
 		return 0;
 	if (op->mtime_nsec != JOURNAL_KEEP_TIME)
 		(void)futimens(fd, times);
 	return fchmod(fd, op->mode & 0777) < 0 && errno != EPERM ? -errno : 0;
 }
 
-static int redo_one(struct journal *j, const struct journal_places *at, const struct journal_op *op,
-		    const char *path)
+static int journal_redo_one(struct journal *j, const struct journal_places *at,
+			    const struct journal_op *op, const char *path)
 {
 	const char *base;
-	int r = open_journal_parent(j, at->workspace_fd, path, &base);
+	int r = journal_open_parent(j, at->workspace_fd, path, &base);
 
 	/* Removed on the host meanwhile: its entries are dropped with it. */
 	if (r == -ENOENT || r == -ENOTDIR || r == -ELOOP)
@@ -255,50 +180,98 @@ static int redo_one(struct journal *j, const struct journal_places *at, const st
 		return r;
 	switch (op->kind) {
 	case JOURNAL_PUT:
-		return put_journal_entry(j, at, op->number, base);
+		r = journal_put(j, at, op->number, base);
+		break;
 	case JOURNAL_REMOVE:
-		return take_away(j, at, op->number, base);
+		r = sys_unlinkat(j->parent_fd, base, 0);
+		if (r == -EISDIR)
+			r = journal_move(j->parent_fd, base, at->trash_fd,
+					 number_text(op->number).text);
+		break;
 	default:
-		return set(j, at->workspace_fd, op, base);
+		return journal_set(j, at->workspace_fd, op, base);
 	}
+	/* It was done before. */
+	return r == -ENOENT ? 0 : r;
 }
 
-static int redo_all(struct journal *j, const struct journal_places *at)
+/* The bytes at a place of the file, which are all of an operation that begins there; how many, or a negative errno. */
+static ssize_t journal_read(struct journal *j, int fd, uint64_t place, const char **ret)
 {
-	size_t pos = 0;
+	const uint64_t op_max = sizeof(struct journal_op) + CHANGE_PATH_MAX + 8;
+	ssize_t n;
+
+	if (place < j->read_from || place + op_max > j->read_from + j->n) {
+		n = pread(fd, j->bytes, sizeof(j->bytes), (off_t)place);
+		if (n < 0)
+			return -errno;
+		j->read_from = place;
+		j->n = (size_t)n;
+	}
+	*ret = j->bytes + (place - j->read_from);
+	return (ssize_t)(j->read_from + j->n - place);
+}
+
+static int journal_redo_all(struct journal *j, const struct journal_places *at, int fd)
+{
+	uint64_t place = sizeof(j->head);
 	int r = 0;
 
 	for (uint64_t i = 0; r == 0 && i < j->head.ops; i++) {
 		const struct journal_op *op;
+		const char *bytes;
+		ssize_t left = journal_read(j, fd, place, &bytes);
 
-		if (j->n - pos < sizeof(*op) + CHANGE_PATH_MAX)
-			r = refill(j, &pos);
-		if (r < 0)
-			return r;
-		op = (const struct journal_op *)(j->bytes + pos);
+		if (left < 0)
+			return (int)left;
+		op = (const struct journal_op *)bytes;
 		/* The sum is right, so another version wrote this journal. */
-		if (j->n - pos < sizeof(*op) || j->n - pos - sizeof(*op) < op->path_bytes)
+		if (left < (ssize_t)sizeof(*op) || left - (ssize_t)sizeof(*op) < op->path_bytes)
 			return -EBADMSG;
-		r = redo_one(j, at, op, (const char *)(op + 1));
-		pos += sizeof(*op) + op->path_bytes;
+		place += sizeof(*op) + op->path_bytes;
+		r = journal_redo_one(j, at, op, bytes + sizeof(*op));
 	}
 	return r;
 }
 
+/* 1: complete; 0: torn, so none of its operations were done. */
+static int journal_check(struct journal *j, int fd)
+{
+	uint64_t place = sizeof(j->head);
+	char hex[SHA256_HEX];
+	ssize_t n = pread(fd, &j->head, sizeof(j->head), 0);
+
+	if (n < 0)
+		return -errno;
+	if (n != (ssize_t)sizeof(j->head) || memcmp(j->head.magic, magic, sizeof(magic)) != 0)
+		return 0;
+	sha256_init(&j->hash);
+	while ((n = pread(fd, j->bytes, sizeof(j->bytes), (off_t)place)) > 0) {
+		sha256_update(&j->hash, j->bytes, (size_t)n);
+		place += (uint64_t)n;
+	}
+	if (n < 0)
+		return -errno;
+	sha256_final(&j->hash, hex);
+	return place - sizeof(j->head) == j->head.bytes &&
+	       memcmp(hex, j->head.sha256, SHA256_HEX) == 0;
+}
+
 int journal_redo(struct journal *j, const struct journal_places *at)
 {
+	_cleanup_close_ int fd = sys_openat(at->store_fd, STORE_JOURNAL, O_RDONLY | O_NOFOLLOW, 0);
 	int r;
 
+	if (fd < 0)
+		return fd == -ENOENT ? 0 : fd;
 	j->parent_fd = -EBADF;
-	j->fd = sys_openat(at->store_fd, STORE_JOURNAL, O_RDONLY | O_NOFOLLOW, 0);
-	if (j->fd < 0)
-		return j->fd == -ENOENT ? 0 : j->fd;
-	r = check(j);
+	r = journal_check(j, fd);
 	if (r > 0) {
-		r = redo_all(j, at);
+		j->n = 0;
+		r = journal_redo_all(j, at, fd);
 		if (r == 0)
 			store_note_size(at->store_fd, &j->head.size);
 	}
-	journal_end(j);
+	j->parent_fd = fd_close(j->parent_fd);
 	return r < 0 ? r : sys_unlinkat(at->store_fd, STORE_JOURNAL, 0);
 }

@@ -40,7 +40,8 @@ struct journal_head {
 
 struct journal {
 	int fd;
-	size_t n; /* bytes in the buffer */
+	size_t n;	    /* bytes in the buffer */
+	uint64_t read_from; /* where in the file they begin, while it is done */
 	struct journal_head head;
 	struct sha256 hash;
 	char path[CHANGE_PATH_MAX]; /* while it is done: of the open directory */

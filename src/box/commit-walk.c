@@ -12,11 +12,6 @@
 
 enum { BLOCK_BYTES = 512 }; /* of st_blocks, on every file system */
 
-static bool is_dots(const char *name)
-{
-	return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
-}
-
 int names_next(struct directory_names *names, const char **ret)
 {
 	for (;;) {
@@ -32,7 +27,7 @@ int names_next(struct directory_names *names, const char **ret)
 		}
 		entry = (const void *)(names->bytes + names->at);
 		names->at += entry->d_reclen;
-		if (!is_dots(entry->d_name)) {
+		if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0) {
 			*ret = entry->d_name;
 			return 1;
 		}
@@ -154,14 +149,6 @@ static int wipe_entry(struct commit_walk *w, const char *name)
 	return fd < 0 ? fd : walk_enter(w, fd);
 }
 
-/* The last component of walk.path, which has no other use here. */
-static const char *base_of(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
-
 /* Starts again at the top if entries were removed while the directory was read, so that none is missed. */
 int tree_wipe(struct commit_walk *w, int dir_fd)
 {
@@ -180,8 +167,10 @@ int tree_wipe(struct commit_walk *w, int dir_fd)
 			again = true;
 			r = lift(w, name);
 		} else if (r == WALK_END && w->depth > 1) {
+			const char *slash = strrchr(w->path, '/');
+
 			walk_leave(w);
-			r = sys_unlinkat(walk_fd(w), base_of(w->path), AT_REMOVEDIR);
+			r = sys_unlinkat(walk_fd(w), slash ? slash + 1 : w->path, AT_REMOVEDIR);
 			/* More entries than one buffer, or a new one: the next pass finds them. */
 			r = r == -ENOTEMPTY || r == -EEXIST ? 0 : r;
 		} else if (r == WALK_END && again && lseek(walk_fd(w), 0, SEEK_SET) == 0) {
