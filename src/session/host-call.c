@@ -12,26 +12,23 @@
 #include <stdio.h>
 #include <string.h>
 
-static bool is_allowed(const struct turn *t, const char *name)
-{
-	size_t i;
-	json_t *value;
-
-	json_array_foreach(t->allowed, i,
-			   value) if (strcmp(session_function_name(value), name) == 0) return true;
-	return false;
-}
-
 struct refusal {
 	char text[160]; /* why a call is not passed on; "": it is */
 };
 
-static struct refusal refusal_of(const struct turn *t, const char *name, size_t bytes)
+static struct refusal host_call_refusal(const struct turn *t, const char *name, size_t bytes)
 {
 	const int64_t most = t->session->all->o.host_calls;
 	struct refusal why = { "" };
+	bool allowed = false;
+	json_t *value;
+	size_t i;
 
-	if (!name || !is_allowed(t, name))
+	json_array_foreach(t->allowed, i, value)
+	{
+		allowed |= name && strcmp(session_function_name(value), name) == 0;
+	}
+	if (!allowed)
 		return (struct refusal){ "there is no such host function" };
 	if ((int64_t)t->n_calls >= most)
 		(void)snprintf(why.text, sizeof(why.text),
@@ -43,17 +40,7 @@ static struct refusal refusal_of(const struct turn *t, const char *name, size_t 
 	return why;
 }
 
-static void refuse_host_call(struct session *s, int64_t number, const char *why)
-{
-	json_t *message = json_pack("{s:s, s:I, s:{s:s, s:s}}", "op", "return", "call",
-				    (json_int_t)number, "error", "type", "RuntimeError", "message",
-				    why);
-
-	(void)!life_send(s->life, message);
-	json_decref(message);
-}
-
-static int list_call(struct turn *t, int64_t number, const char *name)
+static int host_call_list(struct turn *t, int64_t number, const char *name)
 {
 	struct host_call *call = calloc(1, sizeof(*call));
 	json_t *entry = json_pack("{s:o, s:s, s:n, s:n}", "call_id",
@@ -74,7 +61,7 @@ static int list_call(struct turn *t, int64_t number, const char *name)
 	return 0;
 }
 
-void host_call_take(struct session *s, const json_t *message, size_t bytes)
+void host_call_take(struct session *s, json_t *message, size_t bytes)
 {
 	struct turn *t = s->life->turn;
 	const char *name = json_string_value(json_object_get(message, "name"));
@@ -86,11 +73,15 @@ void host_call_take(struct session *s, const json_t *message, size_t bytes)
 
 	if (!t || t->file.fn || s->state != SESSION_BUSY)
 		return;
-	why = refusal_of(t, name, bytes);
-	if (!why.text[0] && list_call(t, number, name) < 0)
+	why = host_call_refusal(t, name, bytes);
+	if (!why.text[0] && host_call_list(t, number, name) < 0)
 		why = (struct refusal){ "the server ran out of memory" };
 	if (why.text[0]) {
-		refuse_host_call(s, number, why.text);
+		body = json_pack("{s:s, s:I, s:{s:s, s:s}}", "op", "return", "call",
+				 (json_int_t)number, "error", "type", "RuntimeError", "message",
+				 why.text);
+		(void)!life_send(s->life, body);
+		json_decref(body);
 		return;
 	}
 	body = json_pack("{s:o, s:s, s:O*, s:O*}", "call_id", json_sprintf("%" PRId64, number),
@@ -102,7 +93,7 @@ void host_call_take(struct session *s, const json_t *message, size_t bytes)
 	json_decref(body);
 }
 
-static void close_call(struct host_call *call, json_t *error)
+static void host_call_close(struct host_call *call, json_t *error)
 {
 	int64_t us = (clock_now_ns() - call->asked_ns) / 1000;
 
@@ -119,13 +110,13 @@ void host_calls_done(struct turn *t)
 		json_t *words = json_string("the execution ended before there was an answer");
 
 		t->open_calls = call->next;
-		close_call(call, words);
+		host_call_close(call, words);
 		json_decref(words);
 	}
 }
 
 /* {"type", "message"}, also of a client that gives only a text. */
-static json_t *error_of(json_t *given)
+static json_t *host_call_error(json_t *given)
 {
 	const char *type = json_string_value(json_object_get(given, "type"));
 	const char *message = json_is_string(given)
@@ -136,7 +127,7 @@ static json_t *error_of(json_t *given)
 			 message ? message : "");
 }
 
-static struct host_call *take_call(struct turn *t, const char *call_id)
+static struct host_call *host_call_find(struct turn *t, const char *call_id)
 {
 	int64_t number;
 
@@ -152,7 +143,7 @@ static struct host_call *take_call(struct turn *t, const char *call_id)
 	return NULL;
 }
 
-static int check_answer(const json_t *body, struct error *err)
+static int host_call_check(const json_t *body, struct error *err)
 {
 	const json_t *given = json_object_get(body, "error");
 	bool fails = given && !json_is_null(given);
@@ -172,12 +163,12 @@ int session_answer(struct session *s, const char *call_id, const json_t *body, s
 	json_t *result = json_object_get(body, "result"), *given = json_object_get(body, "error");
 	json_t *error, *message;
 	struct host_call *call;
-	int r = check_answer(body, err);
+	int r = host_call_check(body, err);
 
 	if (r < 0)
 		return r;
-	error = given && !json_is_null(given) ? error_of(given) : NULL;
-	call = take_call(s->life ? s->life->turn : NULL, call_id);
+	error = given && !json_is_null(given) ? host_call_error(given) : NULL;
+	call = host_call_find(s->life ? s->life->turn : NULL, call_id);
 	if (!call) {
 		json_decref(error);
 		return error_set(err, ERROR_NOT_FOUND, ENOENT,
@@ -186,9 +177,14 @@ int session_answer(struct session *s, const char *call_id, const json_t *body, s
 	}
 	message = json_pack("{s:s, s:I, s:O}", "op", "return", "call", (json_int_t)call->number,
 			    error ? "error" : "result", error ? error : result);
-	close_call(call, json_object_get(error, "message"));
+	host_call_close(call, json_object_get(error, "message"));
 	r = life_send(s->life, message);
 	json_decref(message);
 	json_decref(error);
 	return r == -ENOMEM ? error_oom(err) : 0;
+}
+
+bool session_calls_host(const struct session *s)
+{
+	return json_array_size(s->host_functions) > 0;
 }

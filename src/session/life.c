@@ -117,6 +117,72 @@ int life_send(struct session_life *life, const json_t *message)
 	return r;
 }
 
+/*
+ * The lines of a runner. The code in the sandbox can write any line: a line is parsed as untrusted JSON of bounded size, can only
+ * concern its own session, and is ignored where it does not belong. Time, usage and the end of a process come from the kernel.
+ */
+static void on_ready_line(struct session *s, json_t *message, size_t bytes)
+{
+	(void)message;
+	(void)bytes;
+	if (s->life->is_ready)
+		return;
+	s->life->is_ready = true;
+	/* The first turn does not pay for the start; and the record of the start, which the broker may hold, comes with the answer. */
+	(void)!executor_ask_usage(s->life->run);
+	session_advance(s);
+}
+
+/* The turn that runs, if the line is about it. */
+static struct turn *turn_of(const struct session *s, const json_t *message)
+{
+	struct turn *t = s->life->turn;
+
+	return t && json_integer_value(json_object_get(message, "n")) == t->number ? t : NULL;
+}
+
+static void on_rich_line(struct session *s, json_t *message, size_t bytes)
+{
+	struct turn *t = turn_of(s, message);
+
+	if (t && !t->file.fn && !t->answer.done)
+		turn_rich(t, message, bytes);
+}
+
+static void on_value_line(struct session *s, json_t *message, size_t bytes)
+{
+	struct turn *t = turn_of(s, message);
+
+	(void)bytes;
+	if (t && !t->file.fn)
+		turn_value(t, message);
+}
+
+static void on_done_line(struct session *s, json_t *message, size_t bytes)
+{
+	if (turn_of(s, message))
+		session_turn_done(s, message, bytes);
+}
+
+static const struct runner_word {
+	const char *op;
+	void (*fn)(struct session *s, json_t *message, size_t bytes);
+} runner_words[] = {
+	{ "ready", on_ready_line }, { "output", on_rich_line }, { "value", on_value_line },
+	{ "done", on_done_line },   { "file", on_done_line },	{ "call", host_call_take },
+};
+
+void session_on_message(struct session *s, json_t *message, size_t bytes)
+{
+	const char *op = json_string_value(json_object_get(message, "op"));
+
+	for (size_t i = 0; op && i < ARRAY_SIZE(runner_words); i++)
+		if (strcmp(runner_words[i].op, op) == 0) {
+			runner_words[i].fn(s, message, bytes);
+			break;
+		}
+}
+
 static void on_life_message(void *data, void *message, size_t bytes)
 {
 	struct session_life *life = data;
@@ -146,15 +212,6 @@ static void on_life_closed(void *data, int r)
 	}
 }
 
-static void on_life_output(struct session_life *life, enum output_stream stream, struct span bytes)
-{
-	struct session *s = life->session;
-
-	(void)!capture_add(stream == OUTPUT_STDERR ? &s->err : &s->out, bytes.data, bytes.len);
-	if (life->turn && !life->turn->file.fn && !life->turn->answer.done)
-		turn_output(life->turn, stream, bytes);
-}
-
 static void on_life_usage(struct session_life *life, const struct usage *usage)
 {
 	struct session *s = life->session;
@@ -168,47 +225,46 @@ static void on_life_usage(struct session_life *life, const struct usage *usage)
 		turn_usage(life->turn, usage);
 }
 
-static void on_life_inherited(struct session *s, int errnum, uint32_t skipped)
-{
-	if (s->state != SESSION_INHERITING)
-		return;
-	s->estate = (struct estate_ref){ 0 };
-	if (errnum || skipped)
-		session_lose_files(s, errnum, skipped);
-	session_begin_idle(s);
-	session_advance(s);
-}
-
 static int on_life_event(void *data, const struct run_event *event)
 {
 	struct session_life *life = data;
+	struct session *s = life->session;
+	const bool current = s->life == life;
+	struct turn *t = life->turn;
 
 	switch (event->kind) {
 	case RUN_STARTED:
 		life->has_started = true;
 		life->warm = event->started.warm;
 		if (event->started.isolation)
-			life->session->isolation = *event->started.isolation;
-		if (!life->session->runtime)
-			life->session->runtime = executor_version(life->run);
+			s->isolation = *event->started.isolation;
+		if (!s->runtime)
+			s->runtime = executor_version(life->run);
 		close_program_end(life);
-		if (life->session->life == life)
-			session_advance(life->session);
+		if (current)
+			session_advance(s);
 		break;
 	case RUN_OUTPUT:
-		on_life_output(life, event->output.stream, event->output.bytes);
+		(void)!capture_add(event->output.stream == OUTPUT_STDERR ? &s->err : &s->out,
+				   event->output.bytes.data, event->output.bytes.len);
+		if (t && !t->file.fn && !t->answer.done)
+			turn_output(t, event->output.stream, event->output.bytes);
 		break;
 	case RUN_USAGE:
 		on_life_usage(life, event->usage);
 		break;
 	case RUN_SIGNALLED:
-		if (life->signals > 0 && --life->signals == 0 && life->session->life == life)
-			session_advance(life->session);
+		if (life->signals > 0 && --life->signals == 0 && current)
+			session_advance(s);
 		break;
 	case RUN_INHERITED:
-		if (life->session->life == life)
-			on_life_inherited(life->session, event->inherited.errnum,
-					  event->inherited.skipped);
+		if (!current || s->state != SESSION_INHERITING)
+			break;
+		s->estate = (struct estate_ref){ 0 };
+		if (event->inherited.errnum || event->inherited.skipped)
+			session_lose_files(s, event->inherited.errnum, event->inherited.skipped);
+		session_begin_idle(s);
+		session_advance(s);
 		break;
 	default:
 		break;

@@ -179,13 +179,8 @@ int session_check_functions(const json_t *names, struct error *err) _must_check_
 /* Of an entry of host_functions, a name or an object with one. */
 const char *session_function_name(const json_t *function);
 
-/* --- session-rules.c --- */
 /* Checks the session's rules, for its language. imports: the policy's, which go before a caller's; or NULL. */
 int session_decide_rules(struct session *s, const json_t *imports, struct error *err) _must_check_;
-
-/* --- session-listener.c --- */
-void session_tell_execution(struct session *s, const char *id);
-void session_tell_closed(struct session *s);
 
 /* --- life.c --- */
 int life_begin(struct session *s, struct error *err) _must_check_;
@@ -195,6 +190,8 @@ void life_kill(struct session *s, enum cause_kind cause);
 int life_begin_copy(struct session *s, struct session_life *parent, struct error *err) _must_check_;
 /* Charges the caller with what the life holds of the front's memory. False: that is too much. */
 bool life_account(struct session_life *life);
+/* A line of the runner. */
+void session_on_message(struct session *s, json_t *message, size_t bytes);
 int life_send(struct session_life *life, const json_t *message) _must_check_;
 
 /* --- sessions.c --- */
@@ -208,9 +205,6 @@ void session_fork_begin(struct turn *t);
 bool session_has_proc(const struct session *s);
 /* A process that a turn's runner has forked waits to be moved. */
 void session_fork_take(struct turn *t, pid_t copy);
-
-/* --- session-lines.c --- */
-void session_on_message(struct session *s, json_t *message, size_t bytes);
 
 /* --- turn.c --- */
 struct turn *turn_new(struct session *s);
@@ -227,5 +221,5 @@ void turn_value(struct turn *t, const json_t *message);
 void turn_finish(struct turn *t, const struct result *ended, const struct error *err);
 
 /* --- host-call.c --- */
-void host_call_take(struct session *s, const json_t *message, size_t bytes);
+void host_call_take(struct session *s, json_t *message, size_t bytes);
 void host_calls_done(struct turn *t); /* those without an answer are listed so */

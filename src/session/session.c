@@ -61,14 +61,6 @@ void session_tell(struct session_wait **waits, struct session *s, const struct e
 	}
 }
 
-static bool has_stopped_turn(const struct session *s)
-{
-	for (const struct turn *t = s->first; t; t = t->next)
-		if (t->stop_cause >= 0)
-			return true;
-	return false;
-}
-
 void session_set_due(struct session *s)
 {
 	bool unused = (s->state == SESSION_IDLE || s->state == SESSION_COLD) && !s->first &&
@@ -79,8 +71,9 @@ void session_set_due(struct session *s)
 		at_ns = MIN(at_ns, s->tick_ns);
 	if (unused)
 		at_ns = MIN(at_ns, s->used_ns + s->idle_ms * NS_PER_MS);
-	if (has_stopped_turn(s))
-		at_ns = 0;
+	for (const struct turn *t = s->first; t; t = t->next)
+		if (t->stop_cause >= 0)
+			at_ns = 0;
 	if (s->due)
 		source_set_time(s->due, s->closed ? INT64_MAX : at_ns);
 }
@@ -95,7 +88,7 @@ void session_line_up(struct session *s, struct turn *t)
 	session_advance(s);
 }
 
-static struct turn *take_turn(struct session *s)
+static struct turn *session_take_turn(struct session *s)
 {
 	struct turn *t = s->first;
 
@@ -106,9 +99,9 @@ static struct turn *take_turn(struct session *s)
 	return t;
 }
 
-static void begin_turn(struct session *s)
+static void session_begin_turn(struct session *s)
 {
-	struct turn *t = take_turn(s);
+	struct turn *t = session_take_turn(s);
 	struct session_life *life = s->life;
 	int64_t now_ns = clock_now_ns();
 	int64_t limit_ms = t->file.fn ? FILE_TURN_MS : t->base.admission.limits.timeout_ms;
@@ -138,7 +131,7 @@ static void begin_turn(struct session *s)
 }
 
 /* A sandbox that cannot be made fails the turns that need it. */
-static void begin_first_life(struct session *s)
+static void session_begin_life(struct session *s)
 {
 	struct error err = { 0 };
 
@@ -146,7 +139,7 @@ static void begin_first_life(struct session *s)
 		return;
 	session_tell(&s->ready_waits, s, &err);
 	while (s->first)
-		turn_finish(take_turn(s), NULL, &err);
+		turn_finish(session_take_turn(s), NULL, &err);
 	session_set_due(s);
 }
 
@@ -159,7 +152,7 @@ void session_begin_idle(struct session *s)
 }
 
 /* The life is ready: files that the one before has left come first. */
-static void inherit(struct session *s)
+static void session_inherit(struct session *s)
 {
 	if (s->estate.job == 0) {
 		session_begin_idle(s);
@@ -176,12 +169,12 @@ void session_advance(struct session *s)
 	/* On a fiber, beginning a life may wait, and the session may be closed meanwhile. */
 	(void)session_ref(s);
 	if (s->state == SESSION_STARTING && s->life->is_ready && s->life->has_started)
-		inherit(s);
+		session_inherit(s);
 	/* A life without a channel ends soon, and the turn begins in the next one. */
 	if (s->state == SESSION_IDLE && s->first && !s->life->is_mute && s->life->signals == 0)
-		begin_turn(s);
+		session_begin_turn(s);
 	else if (s->state == SESSION_COLD && s->first && !s->closed && !s->leaver)
-		begin_first_life(s);
+		session_begin_life(s);
 	session_set_due(s);
 	(void)session_unref(s);
 }
@@ -244,12 +237,12 @@ void session_turn_measured(struct session *s)
 }
 
 /* Turns that were cancelled while they waited. */
-static void end_stopped_turns(struct session *s)
+static void session_end_stopped(struct session *s)
 {
 	struct turn *t, *kept = NULL, **at = &kept, *last = NULL;
 
 	while ((t = s->first)) {
-		(void)take_turn(s);
+		(void)session_take_turn(s);
 		if (t->stop_cause >= 0) {
 			turn_finish(t, NULL, NULL);
 			continue;
@@ -259,13 +252,6 @@ static void end_stopped_turns(struct session *s)
 	}
 	s->first = kept;
 	s->last = last;
-}
-
-/* The life stays the session's: its end tells the waiting callers that it never was ready. */
-static void give_up_starting(struct session *s)
-{
-	s->deadline_ns = INT64_MAX;
-	executor_kill(s->life->run, CAUSE_INTERNAL);
 }
 
 void session_lose(struct session *s, const char *why)
@@ -303,14 +289,16 @@ void session_drop_estate(struct session *s)
 	s->estate = (struct estate_ref){ 0 };
 }
 
-static void pass_deadline(struct session *s)
+static void session_pass_deadline(struct session *s)
 {
 	struct turn *t = s->life ? s->life->turn : NULL;
 
 	if (s->state == SESSION_MEASURING) {
 		session_turn_measured(s);
 	} else if (s->state == SESSION_STARTING) {
-		give_up_starting(s);
+		/* The life stays the session's: its end tells the waiting callers that it never was ready. */
+		s->deadline_ns = INT64_MAX;
+		executor_kill(s->life->run, CAUSE_INTERNAL);
 	} else if (s->state == SESSION_INHERITING) {
 		session_drop_estate(s);
 		session_lose_files(s, ETIMEDOUT, 0);
@@ -333,9 +321,9 @@ static int on_session_due(void *data, uint32_t events)
 	int64_t now_ns = clock_now_ns();
 
 	(void)events;
-	end_stopped_turns(s);
+	session_end_stopped(s);
 	if (now_ns >= s->deadline_ns) {
-		pass_deadline(s);
+		session_pass_deadline(s);
 	} else if (s->state == SESSION_BUSY && now_ns >= s->tick_ns) {
 		s->tick_ns = now_ns + turn_tick_ns(s->life->turn);
 		(void)!executor_ask_usage(s->life->run);
@@ -360,6 +348,7 @@ void session_close(struct session *s)
 					    .errnum = ENOENT,
 					    .text = "the session has ended" };
 	struct session **at = &s->all->list;
+	struct session_listener *l;
 
 	if (s->closed)
 		return;
@@ -372,15 +361,20 @@ void session_close(struct session *s)
 	life_kill(s, CAUSE_CANCELLED);
 	session_tell(&s->ready_waits, s, &ended);
 	session_tell(&s->stop_waits, s, &ended);
-	session_tell_closed(s);
+	while ((l = s->listeners)) {
+		s->listeners = l->next;
+		l->session = NULL;
+		l->on_closed(l->data);
+	}
 	while (s->first)
-		turn_finish(take_turn(s), NULL, &ended);
+		turn_finish(session_take_turn(s), NULL, &ended);
 	s->due = source_free(s->due);
 	(void)session_unref(s);
 	(void)session_unref(s); /* the list's */
 }
 
-static int wait_for(struct session *s, struct session_wait **waits, struct session_reply reply)
+static int session_wait_for(struct session *s, struct session_wait **waits,
+			    struct session_reply reply)
 {
 	struct session_wait *w = calloc(1, sizeof(*w));
 
@@ -395,7 +389,7 @@ int session_interrupt(struct session *s, struct session_reply reply, struct erro
 {
 	if ((s->state != SESSION_BUSY && s->state != SESSION_STOPPING) || s->life->turn->file.fn)
 		return error_set(err, ERROR_ENDED, EALREADY, "no code runs in this session");
-	if (wait_for(s, &s->stop_waits, reply) < 0)
+	if (session_wait_for(s, &s->stop_waits, reply) < 0)
 		return error_oom(err);
 	session_stop(s, -1);
 	return 0;
@@ -407,7 +401,7 @@ int session_reset(struct session *s, struct session_reply reply, struct error *e
 	int64_t number;
 	int r;
 
-	if (wait_for(s, at, reply) < 0)
+	if (session_wait_for(s, at, reply) < 0)
 		return error_oom(err);
 	number = s->n_waits;
 	(void)session_ref(s);
@@ -438,4 +432,33 @@ bool session_kept(const struct session *s)
 const char *session_id(const struct session *s)
 {
 	return s->id;
+}
+
+void session_listen(struct session *s, struct session_listener *l)
+{
+	const struct turn *running = s->life ? s->life->turn : NULL;
+
+	l->session = s;
+	l->next = s->listeners;
+	s->listeners = l;
+	if (running && !running->file.fn)
+		l->on_execution(l->data, running->execution);
+	for (const struct turn *t = s->first; t; t = t->next)
+		if (!t->file.fn)
+			l->on_execution(l->data, t->execution);
+	session_set_due(s);
+}
+
+void session_unlisten(struct session_listener *l)
+{
+	struct session *s = TAKE_PTR(l->session);
+	struct session_listener **at;
+
+	if (!s)
+		return;
+	for (at = &s->listeners; *at != l;)
+		at = &(*at)->next;
+	*at = l->next;
+	s->used_ns = clock_now_ns();
+	session_set_due(s);
 }

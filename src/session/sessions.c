@@ -65,6 +65,15 @@ int64_t sessions_count_of(const struct sessions *all, const char *caller)
 	return n;
 }
 
+struct sessions_counts sessions_count(const struct sessions *all)
+{
+	struct sessions_counts counts = all->counts;
+
+	for (const struct session *s = all->list; s; s = s->next)
+		counts.live++;
+	return counts;
+}
+
 int64_t sessions_close_of(struct sessions *all, const char *caller)
 {
 	struct session *s = all->list;
@@ -300,18 +309,6 @@ static int64_t tree_bytes(json_t *value)
 	return n;
 }
 
-/* A copy of a session shares its tree; a session with copies lives as long as they do. */
-static int charge_request(struct session *s, struct error *err)
-{
-	const struct slot_demand demand = { SLOT_SESSION_BYTES, tree_bytes(s->request), 5 };
-	int r = caller_check(s->all->o.callers, s->caller, demand, err);
-
-	if (r >= 0)
-		charge_take(&s->kept_bytes, s->all->o.callers, s->caller, demand.slot,
-			    demand.amount);
-	return r;
-}
-
 static int refuse_new(struct error *err)
 {
 	return error_set(err, ERROR_STOPPING, ESHUTDOWN,
@@ -323,6 +320,7 @@ static int add_session(struct sessions *all, const char *caller, json_t *body, s
 		       struct error *err)
 {
 	const struct slot_demand demand = { SLOT_SESSIONS, 1, 5 };
+	struct slot_demand tree = { SLOT_SESSION_BYTES, 0, 5 };
 	struct session *s;
 	int r;
 
@@ -335,8 +333,13 @@ static int add_session(struct sessions *all, const char *caller, json_t *body, s
 	if (!s)
 		return error_oom(err);
 	r = read_session_body(s, body, err);
+	/* A copy of a session shares its tree; a session with copies lives as long as they do. */
+	if (r >= 0) {
+		tree.amount = tree_bytes(s->request);
+		r = caller_check(all->o.callers, s->caller, tree, err);
+	}
 	if (r >= 0)
-		r = charge_request(s, err);
+		charge_take(&s->kept_bytes, all->o.callers, s->caller, tree.slot, tree.amount);
 	if (r >= 0)
 		r = decide_session(s, body, err);
 	/* On a fiber, deciding may have waited. */
