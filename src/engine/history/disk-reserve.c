@@ -25,7 +25,7 @@ enum {
 	PAGE_BYTES = 4096,
 };
 
-static int64_t free_bytes(const struct history *h, int64_t *ret_all)
+static int64_t reserve_free_bytes(const struct history *h, int64_t *ret_all)
 {
 	struct statvfs disk;
 
@@ -40,7 +40,7 @@ void disk_reserve_measure(struct history *h)
 {
 	int64_t all = 0;
 
-	if (free_bytes(h, &all) < 0 || all == 0) /* some file systems do not say */
+	if (reserve_free_bytes(h, &all) < 0 || all == 0) /* some file systems do not say */
 		all = (int64_t)MOST_BYTES * PART_OF_DISK;
 	all /= PART_OF_DISK;
 	h->reserve_bytes = MAX(MIN(all, (int64_t)MOST_BYTES), (int64_t)LEAST_BYTES);
@@ -48,7 +48,7 @@ void disk_reserve_measure(struct history *h)
 }
 
 /* A file system without fallocate() has no reserve; the probing write alone decides there. */
-static bool fill_reserve(const struct history *h)
+static bool reserve_fill(const struct history *h)
 {
 	return h->reserve_fd < 0 || fallocate(h->reserve_fd, 0, 0, h->reserve_bytes) == 0 ||
 	       errno == EOPNOTSUPP;
@@ -58,7 +58,7 @@ void disk_reserve_open(struct history *h)
 {
 	h->reserve_fd = openat(h->dir_fd, "reserve", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW,
 			       0600);
-	if (!fill_reserve(h)) {
+	if (!reserve_fill(h)) {
 		h->reserve_spent = true;
 		h->health.degraded = -ENOSPC;
 	}
@@ -89,22 +89,18 @@ void disk_reserve_probe(struct history *h)
 		r = store_begin(h);
 	if (r >= 0)
 		r = store_end(h, store_save_marks(h, &h->marks));
-	if (r < 0 || !fill_reserve(h))
+	if (r < 0 || !reserve_fill(h))
 		return;
 	h->reserve_spent = false;
 	h->health.degraded = 0;
-}
-
-/* What must be free for the trouble to be over. */
-static int64_t needed_bytes(const struct history *h)
-{
-	return h->reserve_spent ? h->reserve_bytes : LEAST_BYTES;
 }
 
 int history_trouble(const struct history *h, bool name_dir, struct error *err)
 {
 	const int n = (int)(strlen(h->database) - strlen("/" HISTORY_DATABASE));
 	const int trouble = h->health.degraded;
+	/* What must be free for the trouble to be over. */
+	const int64_t needed = h->reserve_spent ? h->reserve_bytes : LEAST_BYTES;
 	char place[256] = "its state directory";
 
 	if (trouble == 0)
@@ -117,7 +113,7 @@ int history_trouble(const struct history *h, bool name_dir, struct error *err)
 				" bytes there, and "
 				"%" PRId64 " are free; make room, or send \"history\": false with "
 				"what needs no record",
-				place, needed_bytes(h), MAX(free_bytes(h, NULL), (int64_t)0));
+				place, needed, MAX(reserve_free_bytes(h, NULL), (int64_t)0));
 	else
 		(void)error_set(err, ERROR_STORAGE, -trouble,
 				"the server cannot write to %s (%s); look at its disk, or send "

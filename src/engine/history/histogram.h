@@ -34,3 +34,7 @@ int run_histogram_read(struct run_histogram *t, const void *data, size_t len);
 json_t *run_histogram_to_json(const struct run_histogram *t);
 /* The duration below which a share of them lies; -1: there are none. */
 int64_t run_histogram_percentile_us(const struct run_histogram *t, double share);
+
+/* Which sums are kept: for each minute and each hour, and in it for each caller everything, each language, each label. */
+enum { SPAN_MINUTE = 60, SPAN_HOUR = 3600, MINUTES_KEPT_S = 6 * 3600 + 60 };
+enum sum_kind { HISTOGRAM_ALL, HISTOGRAM_LANGUAGE, HISTOGRAM_LABEL };

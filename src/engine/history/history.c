@@ -232,46 +232,40 @@ struct history_health history_health(const struct history *h)
 	return health;
 }
 
-static int tick_list(struct history *h)
+/* One step of the later work, in this order. 1: there is more. */
+static int history_step(struct history *h, int step)
 {
-	return arrivals_list(h, TICK_LISTED);
-}
+	const bool arriving = arrivals_waiting(h) > 0;
 
-/* Few at a time cost as much as many: not while more are about to come. */
-static bool is_early(const struct history *h, int64_t done, int batch)
-{
-	return arrivals_waiting(h) > 0 && h->last_n - done < batch;
-}
-
-static int tick_count(struct history *h)
-{
-	return is_early(h, h->marks.counted, TICK_COUNTED) ? 0 : indexer_count(h, TICK_COUNTED);
-}
-
-static int tick_index(struct history *h)
-{
-	return is_early(h, h->marks.indexed, TICK_INDEXED) ? 0 : indexer_index(h, TICK_INDEXED);
-}
-
-static int tick_sweep(struct history *h)
-{
+	switch (step) {
+	case 0:
+		return arrivals_list(h, TICK_LISTED);
+	/* Few at a time cost as much as many: not while more are about to come. */
+	case 1:
+		return arriving && h->last_n - h->marks.counted < TICK_COUNTED
+			       ? 0
+			       : indexer_count(h, TICK_COUNTED);
+	case 2:
+		return arriving && h->last_n - h->marks.indexed < TICK_INDEXED
+			       ? 0
+			       : indexer_index(h, TICK_INDEXED);
+	case 3:
+		return retain_some(h);
+	case 4:
+		return retain_tallies(h);
 	/* The files of an arrival have no row yet. */
-	return arrivals_waiting(h) > 0 ? 0 : files_sweep(h);
-}
-
-static int tick_checkpoint(struct history *h)
-{
-	if (h->unsettled && clock_now_ns() - h->written_ns >= SETTLE_AFTER_S * NS_PER_SEC)
-		return store_settle(h);
-	return h->wal_pages >= h->log_pages ? store_checkpoint(h) : 0;
+	case 5:
+		return arriving ? 0 : files_sweep(h);
+	default:
+		if (h->unsettled && clock_now_ns() - h->written_ns >= SETTLE_AFTER_S * NS_PER_SEC)
+			return store_settle(h);
+		return h->wal_pages >= h->log_pages ? store_checkpoint(h) : 0;
+	}
 }
 
 bool history_tick(struct history *h)
 {
-	static int (*const work[])(struct history *) = {
-		tick_list,	tick_count, tick_index,	     retain_some,
-		retain_tallies, tick_sweep, tick_checkpoint,
-	};
+	enum { STEPS = 7 };
 	bool more = false;
 
 	if (h->group)
@@ -284,7 +278,7 @@ bool history_tick(struct history *h)
 		more = retain_full(h) > 0;
 	if (!h->health.degraded && h->recovery_waits)
 		(void)recover_history(h, NULL);
-	for (size_t i = 0; i < ARRAY_SIZE(work) && !h->health.degraded; i++)
-		more |= work[i](h) > 0;
+	for (int i = 0; i < STEPS && !h->health.degraded; i++)
+		more |= history_step(h, i) > 0;
 	return more;
 }

@@ -3,12 +3,12 @@
  * See store.h. What is deduced from ended executions, some at a time: sums for statistics, words for search. Each
  * batch is one transaction that also moves its mark, so nothing is counted twice or left out, whenever we die.
  */
-#include "engine/history/indexer.h"
+#include "engine/history/histogram.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "engine/history/search.h"
+#include "engine/history/store.h"
 
 enum {
 	COUNT_BATCH = 512,
@@ -160,16 +160,6 @@ static int flush_share(struct history *h, struct tallies *all)
 	return rows > 0 ? caller_rows_add(h, all->caller, rows, bytes) : 0;
 }
 
-static int count_share(struct history *h, struct tallies *all, const char *caller, int64_t bytes)
-{
-	int r = strcmp(all->caller, caller) != 0 ? flush_share(h, all) : 0;
-
-	(void)snprintf(all->caller, sizeof(all->caller), "%s", caller);
-	all->rows++;
-	all->bytes += bytes;
-	return r;
-}
-
 static int count_row(struct history *h, struct tallies *all, sqlite3_stmt *s, struct marks *m)
 {
 	struct ended x = {
@@ -187,7 +177,10 @@ static int count_row(struct history *h, struct tallies *all, sqlite3_stmt *s, st
 	if (r >= 0)
 		r = add_labels(h, all, &x, (const char *)sqlite3_column_text(s, 6));
 	if (r >= 0)
-		r = count_share(h, all, x.caller, sqlite3_column_int64(s, 7));
+		r = strcmp(all->caller, x.caller) != 0 ? flush_share(h, all) : 0;
+	(void)snprintf(all->caller, sizeof(all->caller), "%s", x.caller);
+	all->rows++;
+	all->bytes += sqlite3_column_int64(s, 7);
 	m->counted = sqlite3_column_int64(s, 0);
 	m->bytes += sqlite3_column_int64(s, 7);
 	m->rows++;

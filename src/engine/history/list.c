@@ -10,7 +10,7 @@
  * ran into the bound carries a cursor from which to go on. A cursor is the last row's time of acceptance, so rows that come or
  * go between two pages change neither page.
  */
-#include "engine/history/search.h"
+#include "engine/history/store.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -29,6 +29,77 @@ enum {
 	WAYS_MAX = LABEL_WAYS + 3,
 	INDEX_FIRST = 1024, /* ended executions a search may add to the index before it looks */
 };
+
+/* --- words --- */
+
+enum { SEARCH_WORDS_MAX = 16 };
+
+static bool search_is_letter(char c)
+{
+	return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+	       (unsigned char)c >= 0x80;
+}
+
+/* The next word of a text, which is moved behind it; data NULL: there is none. */
+static struct span search_next_word(struct span *text)
+{
+	struct span word = { NULL, 0 };
+
+	while (text->len > 0 && !search_is_letter(*text->data)) {
+		text->data++;
+		text->len--;
+	}
+	if (text->len > 0)
+		word.data = text->data;
+	while (text->len > 0 && search_is_letter(*text->data)) {
+		word.len++;
+		text->data++;
+		text->len--;
+	}
+	return word;
+}
+
+/*
+ * Words are quoted and hold letters and digits only: nothing of the query's grammar can come from a caller. Whole
+ * words, because beginnings of words have no bound: FTS5 reads every entry of every word that begins so.
+ */
+int search_match(const char *text, struct buf *ret, struct error *err)
+{
+	struct span left = { text, strnlen(text, SEARCH_TEXT_MAX + 1) }, word;
+	int words = 0, r = 0;
+
+	if (left.len > SEARCH_TEXT_MAX)
+		return error_field(err, "text", "text may have %d bytes at most", SEARCH_TEXT_MAX);
+	while (r >= 0 && (word = search_next_word(&left)).data) {
+		if (++words > SEARCH_WORDS_MAX)
+			return error_field(err, "text", "text may have %d words at most",
+					   SEARCH_WORDS_MAX);
+		r = buf_printf(ret, "%s\"%.*s\"", words > 1 ? " AND " : "", (int)word.len,
+			       word.data);
+	}
+	if (r < 0)
+		return store_say(err, r);
+	return words > 0 ? 0 : error_field(err, "text", "text needs a letter or a digit");
+}
+
+bool search_has(const char *text, struct span words)
+{
+	struct span wanted[SEARCH_WORDS_MAX], left = { text, strlen(text) }, word;
+	size_t n = 0, i;
+
+	while (n < ARRAY_SIZE(wanted) && (word = search_next_word(&left)).data)
+		wanted[n++] = word;
+	while (n > 0 && (word = search_next_word(&words)).data)
+		for (i = 0; i < n;)
+			if (wanted[i].len == word.len &&
+			    strncasecmp(wanted[i].data, word.data, word.len) == 0)
+				wanted[i] = wanted[--n];
+			else
+				i++;
+	return n == 0;
+}
+
+/* --- pages --- */
 
 /* A condition that an index answers in the order of the page. */
 struct list_index {
@@ -54,30 +125,23 @@ static void scan_done(struct list_scan *scan)
 	buf_done(&scan->match);
 }
 
-static bool has_more_statuses(const struct history_filter *f)
+static bool list_has_more_statuses(const struct history_filter *f)
 {
 	return f->more_statuses && *f->more_statuses;
 }
 
-/* The one failure that the filter asks for, or NULL. Several statuses are no condition for an index. */
-static const char *failure_of(const struct history_filter *f)
-{
-	return !f->status || has_more_statuses(f) || strcmp(f->status, "success") == 0 ? NULL
-										       : f->status;
-}
-
-static bool is_state(const char *status)
+static bool list_is_state(const char *status)
 {
 	return strcmp(status, "queued") == 0 || strcmp(status, "running") == 0;
 }
 
-static int read_status(struct list_scan *scan, struct error *err)
+static int scan_status(struct list_scan *scan, struct error *err)
 {
 	const struct history_filter *f = scan->filter;
 	const char *const *more = f->more_statuses;
 
 	for (const char *status = f->status;; status = *more++) {
-		bool known = !status || is_state(status);
+		bool known = !status || list_is_state(status);
 
 		for (int i = 0; i < _STATUS_MAX && !known; i++)
 			known = strcmp(status, status_name((enum run_status)i)) == 0;
@@ -86,12 +150,12 @@ static int read_status(struct list_scan *scan, struct error *err)
 		if (!more || !*more)
 			break;
 	}
-	if (f->status && !f->id && !has_more_statuses(f) && is_state(f->status))
+	if (f->status && !f->id && !list_has_more_statuses(f) && list_is_state(f->status))
 		scan->state = f->status;
 	return 0;
 }
 
-static int read_range(struct list_scan *scan, struct error *err)
+static int scan_range(struct list_scan *scan, struct error *err)
 {
 	const struct history_filter *f = scan->filter;
 	int64_t before;
@@ -106,11 +170,15 @@ static int read_range(struct list_scan *scan, struct error *err)
 	return 0;
 }
 
-static size_t find_ways(const struct list_scan *scan, struct list_index ways[WAYS_MAX])
+static size_t list_ways(const struct list_scan *scan, struct list_index ways[WAYS_MAX])
 {
 	const struct history_filter *f = scan->filter;
 	const struct history_label *more = f->more_labels;
-	const char *failure = failure_of(f);
+	/* Several statuses are no condition for an index; success has one of its own. */
+	const char *failure = !f->status || list_has_more_statuses(f) ||
+					      strcmp(f->status, "success") == 0
+				      ? NULL
+				      : f->status;
 	size_t n = 0;
 
 #define WAY(name, value, second)                                                                   \
@@ -138,7 +206,7 @@ static size_t find_ways(const struct list_scan *scan, struct list_index ways[WAY
 }
 
 /* The way with the fewest rows there. */
-static int find_sparsest(struct history *h, const struct list_scan *scan,
+static int list_sparsest(struct history *h, const struct list_scan *scan,
 			 const struct list_index *ways, size_t n, struct list_index *ret)
 {
 	int64_t oldest = INT64_MAX;
@@ -162,12 +230,12 @@ static int find_sparsest(struct history *h, const struct list_scan *scan,
 }
 
 /* Sets the statement for the strongest condition of the filter, with its values. */
-static int choose(struct history *h, struct list_scan *scan)
+static int scan_choose(struct history *h, struct list_scan *scan)
 {
 	const struct history_filter *f = scan->filter;
-	const bool success = f->status && !has_more_statuses(f) && !scan->state;
+	const bool success = f->status && !list_has_more_statuses(f) && !scan->state;
 	struct list_index ways[WAYS_MAX], way = { .list = success ? STMT_LIST_SUCCESS : STMT_LIST };
-	size_t n = scan->state || f->id ? 0 : find_ways(scan, ways);
+	size_t n = scan->state || f->id ? 0 : list_ways(scan, ways);
 	int r = 0;
 
 	if (f->id)
@@ -177,7 +245,7 @@ static int choose(struct history *h, struct list_scan *scan)
 	else if (n == 1)
 		way = ways[0];
 	else if (n > 1)
-		r = find_sparsest(h, scan, ways, n, &way);
+		r = list_sparsest(h, scan, ways, n, &way);
 	scan->reads_words = f->text && way.list != STMT_LIST_TEXT;
 	if (r >= 0)
 		scan->stmt = store_ask(
@@ -201,36 +269,36 @@ static int scan_open(struct history *h, const struct history_filter *filter, str
 		return error_field(err, "label", "a label is looked for as name=value");
 	r = store_say(err, arrivals_settle(h));
 	if (r >= 0)
-		r = read_status(scan, err);
+		r = scan_status(scan, err);
 	/* So few characters leave few rows, which need no index in the order of the page. */
 	if (r >= 0 && filter->id && strlen(filter->id) < HISTORY_ID_BEGINNING)
 		r = error_field(err, "id", "id: give at least the first %d characters of one",
 				HISTORY_ID_BEGINNING);
 	if (r >= 0)
-		r = read_range(scan, err);
+		r = scan_range(scan, err);
 	if (r >= 0 && filter->text) {
 		r = search_match(filter->text, &scan->match, err);
 		if (r >= 0 && !h->group && !h->health.degraded)
 			r = store_say(err, indexer_index(h, INDEX_FIRST));
 	}
-	return r < 0 ? r : store_say(err, choose(h, scan));
+	return r < 0 ? r : store_say(err, scan_choose(h, scan));
 }
 
-static bool equals(sqlite3_stmt *s, int column, const char *wanted)
+static bool row_equals(sqlite3_stmt *s, int column, const char *wanted)
 {
 	const char *text = (const char *)sqlite3_column_text(s, column);
 
 	return !wanted || (text && strcmp(text, wanted) == 0);
 }
 
-static bool is_among(const json_t *labels, const char *name, const char *wanted)
+static bool row_is_among(const json_t *labels, const char *name, const char *wanted)
 {
 	const char *value = json_string_value(json_object_get(labels, name));
 
 	return value && strcmp(value, wanted) == 0;
 }
 
-static bool has_labels(sqlite3_stmt *s, const struct history_filter *f)
+static bool row_has_labels(sqlite3_stmt *s, const struct history_filter *f)
 {
 	const struct history_label *more = f->more_labels;
 	const char *text = (const char *)sqlite3_column_text(s, 6);
@@ -240,24 +308,24 @@ static bool has_labels(sqlite3_stmt *s, const struct history_filter *f)
 	if (!f->label_name && !(more && more->name))
 		return true;
 	labels = text ? json_loads(text, 0, NULL) : NULL;
-	all = !f->label_name || is_among(labels, f->label_name, f->label_value);
+	all = !f->label_name || row_is_among(labels, f->label_name, f->label_value);
 	for (; all && more && more->name; more++)
-		all = is_among(labels, more->name, more->value);
+		all = row_is_among(labels, more->name, more->value);
 	json_decref(labels);
 	return all;
 }
 
-static bool has_status(sqlite3_stmt *s, const struct history_filter *f)
+static bool row_has_status(sqlite3_stmt *s, const struct history_filter *f)
 {
-	bool any = equals(s, 2, f->status);
+	bool any = row_equals(s, 2, f->status);
 
 	for (const char *const *more = f->more_statuses; !any && more && *more; more++)
-		any = equals(s, 2, *more);
+		any = row_equals(s, 2, *more);
 	return any;
 }
 
 /* 1: the words are in the text of the row that the statement stands on. */
-static int has_words(struct history *h, struct list_scan *scan)
+static int scan_has_words(struct history *h, struct list_scan *scan)
 {
 	_cleanup_stmt_ sqlite3_stmt *s = NULL;
 	int r = store_get(h, &s, STMT_WORDS, VALUES(V_NUMBER(scan->last)));
@@ -285,10 +353,11 @@ static int scan_next(struct history *h, struct list_scan *scan)
 			return r;
 		scan->last = sqlite3_column_int64(s, 0);
 		/* The text of a live execution is not known yet. */
-		r = has_status(s, f) && equals(s, 3, f->caller) && equals(s, 4, f->language) &&
-		    has_labels(s, f) && !(scan->state && f->text);
+		r = row_has_status(s, f) && row_equals(s, 3, f->caller) &&
+		    row_equals(s, 4, f->language) && row_has_labels(s, f) &&
+		    !(scan->state && f->text);
 		if (r > 0 && scan->reads_words)
-			r = has_words(h, scan);
+			r = scan_has_words(h, scan);
 		if (r != 0)
 			return r;
 		scan->missed++;
@@ -297,7 +366,7 @@ static int scan_next(struct history *h, struct list_scan *scan)
 }
 
 /* One row is looked for beyond the page, to know whether anything follows. */
-static int fill_page(struct history *h, struct list_scan *scan, struct history_page *page)
+static int scan_fill_page(struct history *h, struct list_scan *scan, struct history_page *page)
 {
 	int64_t last = 0;
 	int r;
@@ -331,7 +400,7 @@ int history_list(struct history *h, const struct history_filter *filter, struct 
 	if (r < 0)
 		return r;
 	page.rows = calloc(filter->limit, sizeof(*page.rows));
-	r = page.rows ? fill_page(h, &scan, &page) : -ENOMEM;
+	r = page.rows ? scan_fill_page(h, &scan, &page) : -ENOMEM;
 	if (r < 0)
 		return store_say(err, r);
 	*ret = page;
@@ -340,7 +409,7 @@ int history_list(struct history *h, const struct history_filter *filter, struct 
 }
 
 /* All ended ones are in the marks once they are counted; the rest is alive. */
-static int count_everything(struct history *h, struct history_count *ret)
+static int list_count_all(struct history *h, struct history_count *ret)
 {
 	_cleanup_stmt_ sqlite3_stmt *s = NULL;
 	int r = arrivals_settle(h);
@@ -367,7 +436,7 @@ int history_count(struct history *h, const struct history_filter *filter, struct
 	all.cursor = NULL;
 	if (!all.caller && !all.id && !all.status && !all.language && !all.label_name &&
 	    !all.more_labels && !all.text && all.since_ns <= 0 && all.until_ns <= 0) {
-		r = count_everything(h, &count);
+		r = list_count_all(h, &count);
 	} else {
 		r = scan_open(h, &all, &scan, err);
 		if (r < 0)

@@ -39,7 +39,7 @@ static const char *const suffixes[] = {
 	[HISTORY_RESULT] = "result", [HISTORY_EVENTS] = "events", [HISTORY_VALUE] = "value"
 };
 
-static int open_dir(int at, const char *name)
+static int files_open_dir(int at, const char *name)
 {
 	int fd;
 
@@ -51,17 +51,12 @@ static int open_dir(int at, const char *name)
 
 int files_open(struct history *h, struct error *err)
 {
-	h->outputs_fd = open_dir(h->dir_fd, "outputs");
-	h->files_fd = open_dir(h->dir_fd, "files");
+	h->outputs_fd = files_open_dir(h->dir_fd, "outputs");
+	h->files_fd = files_open_dir(h->dir_fd, "files");
 	if (h->outputs_fd < 0 || h->files_fd < 0)
 		return store_say(err, MIN(h->outputs_fd, h->files_fd));
 	h->has_gone = true; /* of the last process */
 	return 0;
-}
-
-static void shard_name(const char *id, char ret[3])
-{
-	(void)snprintf(ret, 3, "%.2s", id + 3);
 }
 
 static void output_name(const char *id, enum history_stream stream, char ret[NAME_BYTES])
@@ -69,11 +64,10 @@ static void output_name(const char *id, enum history_stream stream, char ret[NAM
 	(void)snprintf(ret, NAME_BYTES, "%.2s/%s.%s", id + 3, id, suffixes[stream]);
 }
 
-static int make_shard(int at, const char *id)
+static int files_make_shard(int at, const char *id)
 {
-	char shard[3];
+	const char shard[] = { id[3], id[4], '\0' };
 
-	shard_name(id, shard);
 	return mkdirat(at, shard, 0700) < 0 && errno != EEXIST ? -errno : 0;
 }
 
@@ -87,7 +81,7 @@ int history_output_create(struct history *h, const char *id, enum history_stream
 	output_name(id, stream, name);
 	fd = openat(h->outputs_fd, name, O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0 && errno == ENOENT) {
-		r = make_shard(h->outputs_fd, id);
+		r = files_make_shard(h->outputs_fd, id);
 		if (r < 0)
 			return r;
 		fd = openat(h->outputs_fd, name,
@@ -131,7 +125,7 @@ int history_output_delete(struct history *h, const char *id, enum history_stream
 	return unlinkat(h->outputs_fd, name, 0) < 0 ? -errno : 0;
 }
 
-static int open_files(struct history *h, const char *id)
+static int files_open_of(struct history *h, const char *id)
 {
 	char name[NAME_BYTES];
 	int fd;
@@ -148,21 +142,21 @@ int history_files_create(struct history *h, const char *id)
 
 	if (!id_is_valid(id))
 		return -EINVAL;
-	r = make_shard(h->files_fd, id);
+	r = files_make_shard(h->files_fd, id);
 	if (r < 0)
 		return r;
 	(void)snprintf(name, sizeof(name), "%.2s/%s", id + 3, id);
 	if (mkdirat(h->files_fd, name, 0700) < 0 && errno != EEXIST)
 		return -errno;
-	return open_files(h, id);
+	return files_open_of(h, id);
 }
 
 int history_files_open(struct history *h, const char *id)
 {
-	return id_is_valid(id) ? open_files(h, id) : -ENOENT;
+	return id_is_valid(id) ? files_open_of(h, id) : -ENOENT;
 }
 
-static void read_part(int fd, off_t from, size_t n, struct buf *ret)
+static void files_read_part(int fd, off_t from, size_t n, struct buf *ret)
 {
 	char chunk[4096];
 
@@ -177,7 +171,7 @@ static void read_part(int fd, off_t from, size_t n, struct buf *ret)
 }
 
 /* The first byte of a character at or behind `at`: what is cut is cut between two. */
-static off_t next_character(int fd, off_t at)
+static off_t files_next_character(int fd, off_t at)
 {
 	char bytes[4];
 	ssize_t n = pread(fd, bytes, sizeof(bytes), at), i = 0;
@@ -198,25 +192,25 @@ int64_t files_ends(struct history *h, const char *id, enum history_stream stream
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return -1;
 	if (st.st_size <= (off_t)max) {
-		read_part(fd, 0, (size_t)st.st_size, ret);
+		files_read_part(fd, 0, (size_t)st.st_size, ret);
 		return st.st_size;
 	}
-	tail = next_character(fd, st.st_size - head);
-	head = next_character(fd, head - 3);
-	read_part(fd, 0, (size_t)head, ret);
+	tail = files_next_character(fd, st.st_size - head);
+	head = files_next_character(fd, head - 3);
+	files_read_part(fd, 0, (size_t)head, ret);
 	/* As run/link/capture.c has it. */
 	if (buf_printf(ret, "\n... [%lld bytes omitted] ...\n", (long long)(tail - head)) == 0)
-		read_part(fd, tail, (size_t)(st.st_size - tail), ret);
+		files_read_part(fd, tail, (size_t)(st.st_size - tail), ret);
 	return st.st_size;
 }
 
-static void close_dir(DIR **dir)
+static void files_close_dir(DIR **dir)
 {
 	if (*dir)
 		(void)closedir(*dir);
 }
 
-static DIR *list_dir(int at, const char *name)
+static DIR *files_list_dir(int at, const char *name)
 {
 	_cleanup_close_ int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
@@ -226,7 +220,7 @@ static DIR *list_dir(int at, const char *name)
 	return dir;
 }
 
-static bool is_dots(const char *name)
+static bool files_is_dots(const char *name)
 {
 	return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
 }
@@ -236,9 +230,9 @@ struct removing {
 	int max, tried, removed;
 };
 
-static void remove_some(struct removing *r, int at, const char *name, int depth)
+static void files_remove_some(struct removing *r, int at, const char *name, int depth)
 {
-	_cleanup_(close_dir) DIR *dir = NULL;
+	_cleanup_(files_close_dir) DIR *dir = NULL;
 	const struct dirent *entry;
 
 	if (r->tried++ >= r->max || depth > TREE_DEPTH)
@@ -247,20 +241,20 @@ static void remove_some(struct removing *r, int at, const char *name, int depth)
 		r->removed++;
 		return;
 	}
-	dir = errno == ENOENT ? NULL : list_dir(at, name);
+	dir = errno == ENOENT ? NULL : files_list_dir(at, name);
 	while (dir && r->tried < r->max && (entry = readdir(dir)))
-		if (!is_dots(entry->d_name))
-			remove_some(r, dirfd(dir), entry->d_name, depth + 1);
+		if (!files_is_dots(entry->d_name))
+			files_remove_some(r, dirfd(dir), entry->d_name, depth + 1);
 	r->removed += dir && unlinkat(at, name, AT_REMOVEDIR) == 0;
 }
 
-static void remove_tree(int at, const char *name)
+static void files_remove_tree(int at, const char *name)
 {
-	remove_some(&(struct removing){ .max = INT_MAX }, at, name, 0);
+	files_remove_some(&(struct removing){ .max = INT_MAX }, at, name, 0);
 }
 
 /* On a disk that is full there may be no room even for that. */
-static bool move_away(struct history *h, const char *from, const char *id)
+static bool files_move_away(struct history *h, const char *from, const char *id)
 {
 	char to[NAME_BYTES];
 
@@ -281,8 +275,9 @@ void files_delete(struct history *h, const char *id)
 	for (size_t i = 0; i < ARRAY_SIZE(suffixes); i++)
 		(void)history_output_delete(h, id, (enum history_stream)i);
 	(void)snprintf(name, sizeof(name), "%.2s/%s", id + 3, id);
-	if (faccessat(h->files_fd, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0 && !move_away(h, name, id))
-		remove_tree(h->files_fd, name);
+	if (faccessat(h->files_fd, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0 &&
+	    !files_move_away(h, name, id))
+		files_remove_tree(h->files_fd, name);
 }
 
 bool files_are_going(const struct history *h)
@@ -296,7 +291,7 @@ bool files_empty_gone(struct history *h)
 
 	if (!files_are_going(h))
 		return false;
-	remove_some(&r, h->files_fd, gone, 0);
+	files_remove_some(&r, h->files_fd, gone, 0);
 	h->has_gone = faccessat(h->files_fd, gone, F_OK, AT_SYMLINK_NOFOLLOW) == 0 ||
 		      errno != ENOENT;
 	/* There may be no descriptor for it now, or a name that we may not remove: no caller waits for that. */
@@ -305,33 +300,23 @@ bool files_empty_gone(struct history *h)
 	return files_are_going(h);
 }
 
-/* 1: there is a row for the file or directory of this name; 0: there is none. */
-static int has_row(struct history *h, const char *name)
+static void files_sweep_dir(struct history *h, int at, const char *shard)
 {
-	const struct span id = { name, strnlen(name, HISTORY_ID - 1) };
-	_cleanup_stmt_ sqlite3_stmt *s = NULL;
-
-	return store_get(h, &s, STMT_BY_ID, VALUES(V_SPAN(id)));
-}
-
-/* Requests and outputs are written before there is a row for them. */
-static bool is_older(const struct history *h, int at, const char *name)
-{
+	_cleanup_(files_close_dir) DIR *dir = files_list_dir(at, shard);
+	const struct dirent *entry;
 	struct stat st;
 
-	return fstatat(at, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-	       st.st_ctim.tv_sec * NS_PER_SEC + st.st_ctim.tv_nsec < h->opened_ns;
-}
+	while (dir && (entry = readdir(dir))) {
+		const struct span id = { entry->d_name, strnlen(entry->d_name, HISTORY_ID - 1) };
+		_cleanup_stmt_ sqlite3_stmt *s = NULL;
 
-static void sweep_dir(struct history *h, int at, const char *shard)
-{
-	_cleanup_(close_dir) DIR *dir = list_dir(at, shard);
-	const struct dirent *entry;
-
-	while (dir && (entry = readdir(dir)))
-		if (!is_dots(entry->d_name) && is_older(h, dirfd(dir), entry->d_name) &&
-		    has_row(h, entry->d_name) == 0)
-			remove_tree(dirfd(dir), entry->d_name);
+		/* Requests and outputs are written before there is a row for them. */
+		if (!files_is_dots(entry->d_name) &&
+		    fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+		    st.st_ctim.tv_sec * NS_PER_SEC + st.st_ctim.tv_nsec < h->opened_ns &&
+		    store_get(h, &s, STMT_BY_ID, VALUES(V_SPAN(id))) == 0)
+			files_remove_tree(dirfd(dir), entry->d_name);
+	}
 	(void)unlinkat(at, shard, AT_REMOVEDIR); /* only when it is empty */
 }
 
@@ -347,9 +332,9 @@ bool files_sweep(struct history *h)
 
 		h->sweep++;
 		if (outputs)
-			sweep_dir(h, h->outputs_fd, shard);
+			files_sweep_dir(h, h->outputs_fd, shard);
 		if (files)
-			sweep_dir(h, h->files_fd, shard);
+			files_sweep_dir(h, h->files_fd, shard);
 		if (outputs || files)
 			break;
 	}

@@ -11,8 +11,8 @@
 #include <sys/statvfs.h>
 
 #include "base/clock.h"
-#include "engine/history/indexer.h"
-#include "engine/history/search.h"
+#include "engine/history/histogram.h"
+#include "engine/history/store.h"
 
 enum {
 	DELETE_BATCH = 32,
@@ -77,22 +77,22 @@ static void victims_done(struct victims *v)
 	}
 }
 
-static char *copy(sqlite3_stmt *s, int column)
+static char *victim_copy(sqlite3_stmt *s, int column)
 {
 	const char *text = (const char *)sqlite3_column_text(s, column);
 
 	return text ? strdup(text) : NULL;
 }
 
-static void take_victim(sqlite3_stmt *s, struct victims *all)
+static void victim_take(sqlite3_stmt *s, struct victims *all)
 {
 	struct victim *v = &all->list[all->n++];
 
 	*v = (struct victim){
 		.at = sqlite3_column_int64(s, 0),
-		.caller = copy(s, 2),
-		.labels = copy(s, 3),
-		.key = copy(s, 4),
+		.caller = victim_copy(s, 2),
+		.labels = victim_copy(s, 3),
+		.key = victim_copy(s, 4),
 		.n = sqlite3_column_int64(s, 5),
 		.bytes = sqlite3_column_int64(s, 6),
 	};
@@ -100,7 +100,7 @@ static void take_victim(sqlite3_stmt *s, struct victims *all)
 }
 
 /* How many bytes they were, or a negative errno. FTS5 forgets words when it is given them again. */
-static int forget_words(struct history *h, const struct victim *v)
+static int victim_forget_words(struct history *h, const struct victim *v)
 {
 	_cleanup_stmt_ sqlite3_stmt *s = NULL;
 	int r = store_get(h, &s, STMT_SEARCH_TEXT, VALUES(V_NUMBER(v->n)));
@@ -114,7 +114,7 @@ static int forget_words(struct history *h, const struct victim *v)
 	return r < 0 ? r : (int)words.len;
 }
 
-static int forget_labels(struct history *h, const struct victim *v)
+static int victim_forget_labels(struct history *h, const struct victim *v)
 {
 	json_t *labels = v->labels ? json_loads(v->labels, 0, NULL) : NULL, *value;
 	const char *name;
@@ -134,14 +134,14 @@ static int forget_labels(struct history *h, const struct victim *v)
 }
 
 /* How many bytes its words had, or a negative errno. */
-static int delete_one(struct history *h, const struct victim *v, struct marks *m)
+static int victim_delete(struct history *h, const struct victim *v, struct marks *m)
 {
 	static const enum stmt by_at[] = { STMT_DELETE_REQUEST, STMT_INTERACTIVE_DELETE,
 					   STMT_CALLBACK_DELETE, STMT_DELETE };
 	/* A damaged index is made again: what it has is of no matter. */
 	const bool indexed = v->n <= m->indexed && !h->words_damaged;
-	int words = indexed ? forget_words(h, v) : 0;
-	int r = words < 0 ? words : forget_labels(h, v);
+	int words = indexed ? victim_forget_words(h, v) : 0;
+	int r = words < 0 ? words : victim_forget_labels(h, v);
 
 	/* A key that was used again is another row's. */
 	if (r >= 0 && v->key)
@@ -163,7 +163,7 @@ static int delete_one(struct history *h, const struct victim *v, struct marks *m
  * The first n, or the last of these when they have many words; how many they were. FTS5 is given words of the newest first: it
  * writes a piece of its index whenever the numbers of its rows go back.
  */
-static int delete_first(struct history *h, struct victims *all, size_t n)
+static int retain_delete_first(struct history *h, struct victims *all, size_t n)
 {
 	struct marks m = h->marks;
 	int r = arrivals_list(h, ARRIVALS_MAX), words = 0;
@@ -177,7 +177,7 @@ static int delete_first(struct history *h, struct victims *all, size_t n)
 	if (r < 0)
 		return r;
 	for (; all->tried < n && r >= 0 && words < DELETE_BYTES; all->tried++, words += MAX(r, 0))
-		r = delete_one(h, &all->list[n - 1 - all->tried], &m);
+		r = victim_delete(h, &all->list[n - 1 - all->tried], &m);
 	if (r >= 0)
 		r = store_save_marks(h, &m);
 	r = store_end(h, r);
@@ -190,18 +190,18 @@ static int delete_first(struct history *h, struct victims *all, size_t n)
 }
 
 /* Deleting makes room on a full disk, and needs some: the reserve, or fewer rows at once. How many went: at least one. */
-static int delete_with_reserve(struct history *h, struct victims *all)
+static int retain_delete(struct history *h, struct victims *all)
 {
-	int r = delete_first(h, all, all->n);
+	int r = retain_delete_first(h, all, all->n);
 
 	if ((r == -ENOSPC && disk_reserve_spend(h)) || (r == -EIO && h->words_damaged))
-		r = delete_first(h, all, all->n);
+		r = retain_delete_first(h, all, all->n);
 	while (r == -ENOSPC && all->tried > 1)
-		r = delete_first(h, all, all->tried / 2);
+		r = retain_delete_first(h, all, all->tried / 2);
 	return r;
 }
 
-static int count_first(struct history *h)
+static int retain_count(struct history *h)
 {
 	int r = h->group ? -EINVAL : arrivals_list(h, ARRIVALS_MAX);
 
@@ -213,26 +213,26 @@ static int count_first(struct history *h)
 int history_delete(struct history *h, const char *caller, const char *id, struct error *err)
 {
 	_cleanup_(victims_done) struct victims all = { .n = 0 };
-	int r = count_first(h), state = 0;
+	int r = retain_count(h), state = 0;
 	sqlite3_stmt *s = NULL;
 
 	if (r >= 0)
 		r = store_get(h, &s, STMT_BY_ID, VALUES(V_TEXT(id)));
 	if (r <= 0)
 		return store_say(err, r < 0 ? r : -ENOENT);
-	take_victim(s, &all);
+	victim_take(s, &all);
 	state = sqlite3_column_int(s, 7);
 	(void)sqlite3_reset(s);
 	if (caller && (!all.list[0].caller || strcmp(caller, all.list[0].caller) != 0))
 		return store_say(err, -ENOENT);
 	if (state != 2)
 		return store_say(err, -EBUSY);
-	r = delete_with_reserve(h, &all);
+	r = retain_delete(h, &all);
 	return r < 0 ? store_say(err, r) : 0;
 }
 
 /* The oldest ended rows, at most a batch; caller NULL: of every caller. NULL: *ret_r says why. */
-static sqlite3_stmt *ask_oldest(struct history *h, const char *caller, int *ret_r)
+static sqlite3_stmt *retain_ask(struct history *h, const char *caller, int *ret_r)
 {
 	return store_ask(h, ret_r, caller ? STMT_OLDEST_OF : STMT_OLDEST,
 			 VALUES(V_NUMBER(INT64_MIN), V_NUMBER(DELETE_BATCH), V_TEXT(caller)));
@@ -241,18 +241,18 @@ static sqlite3_stmt *ask_oldest(struct history *h, const char *caller, int *ret_
 int history_delete_some(struct history *h, const char *caller, struct error *err)
 {
 	_cleanup_(victims_done) struct victims all = { .n = 0 };
-	int r = count_first(h);
-	sqlite3_stmt *s = r < 0 ? NULL : ask_oldest(h, caller, &r);
+	int r = retain_count(h);
+	sqlite3_stmt *s = r < 0 ? NULL : retain_ask(h, caller, &r);
 
 	while (s && (r = store_step(h, s)) > 0)
-		take_victim(s, &all);
+		victim_take(s, &all);
 	if (r >= 0 && all.n > 0)
-		r = delete_with_reserve(h, &all);
+		r = retain_delete(h, &all);
 	return store_say(err, r);
 }
 
 /* How much is left after those already chosen decides about the next one. */
-static bool must_go(const struct history *h, const struct marks *left, int64_t at)
+static bool retain_must_go(const struct history *h, const struct marks *left, int64_t at)
 {
 	const struct history_options *o = &h->options;
 	int64_t oldest_us = (clock_realtime_ns() - o->retain_s * NS_PER_SEC) / 1000;
@@ -267,17 +267,18 @@ static int retain_oldest(struct history *h)
 	_cleanup_(victims_done) struct victims all = { .n = 0 };
 	struct marks left = h->marks;
 	int r = 0;
-	sqlite3_stmt *s = ask_oldest(h, NULL, &r);
+	sqlite3_stmt *s = retain_ask(h, NULL, &r);
 
-	while (s && (r = store_step(h, s)) > 0 && must_go(h, &left, sqlite3_column_int64(s, 0))) {
-		take_victim(s, &all);
+	while (s && (r = store_step(h, s)) > 0 &&
+	       retain_must_go(h, &left, sqlite3_column_int64(s, 0))) {
+		victim_take(s, &all);
 		left.rows--;
 		left.bytes -= all.list[all.n - 1].bytes;
 	}
 	(void)sqlite3_reset(s);
 	if (r < 0 || all.n == 0)
 		return MIN(r, 0);
-	r = delete_first(h, &all, all.n);
+	r = retain_delete_first(h, &all, all.n);
 	return r < 0 ? r : r < (int)all.n || all.n == DELETE_BATCH;
 }
 
@@ -290,14 +291,14 @@ static int retain_share(struct history *h, enum stmt by, int64_t excess)
 	_cleanup_(victims_done) struct victims all = { .n = 0 };
 	struct caller_rank top;
 	int r = caller_rows_largest(h, by, &top);
-	sqlite3_stmt *s = r > 0 ? ask_oldest(h, top.caller, &r) : NULL;
+	sqlite3_stmt *s = r > 0 ? retain_ask(h, top.caller, &r) : NULL;
 
 	if (!s)
 		return r < 0 ? r : -ENOENT;
 	while (excess > 0 && top.amount >= top.next && (r = store_step(h, s)) > 0) {
 		int64_t amount;
 
-		take_victim(s, &all);
+		victim_take(s, &all);
 		amount = by == STMT_SHARE_ROWS ? 1 : all.list[all.n - 1].bytes;
 		excess -= amount;
 		top.amount -= amount;
@@ -305,7 +306,7 @@ static int retain_share(struct history *h, enum stmt by, int64_t excess)
 	(void)sqlite3_reset(s);
 	if (r < 0 || all.n == 0)
 		return r < 0 ? r : -ENOENT;
-	r = delete_with_reserve(h, &all);
+	r = retain_delete(h, &all);
 	return r < 0 ? r : excess > 0 || r < (int)all.n;
 }
 

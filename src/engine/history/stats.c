@@ -1,14 +1,171 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * See history.h. Statistics are sums of tallies, of minutes or of hours: what is read depends on the length of the
- * window, not on how much ran in it.
+ * window, not on how much ran in it. A tally's written form: pairs of 16-bit index and 64-bit value, little endian, in any order.
  */
+#include "engine/history/histogram.h"
+
+#include <endian.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
-#include "engine/history/indexer.h"
 #include "engine/history/store.h"
+
+enum {
+	SLOT_SUM = 256, /* slots below are statuses */
+	SLOT_MAX,
+	SLOT_CLASSES = 512,
+};
+
+struct slot {
+	uint16_t index;
+	uint64_t value;
+} __attribute__((packed));
+
+static unsigned histogram_class(int64_t us)
+{
+	uint64_t v = (uint64_t)us;
+	unsigned bit;
+
+	if (v < HISTOGRAM_SUB)
+		return (unsigned)v;
+	bit = 63U - (unsigned)__builtin_clzll(v);
+	if (bit >= HISTOGRAM_LAST_BIT)
+		return HISTOGRAM_CLASSES - 1;
+	return (bit - HISTOGRAM_FIRST_BIT + 1) * HISTOGRAM_SUB +
+	       (unsigned)(v >> (bit - HISTOGRAM_FIRST_BIT) & (HISTOGRAM_SUB - 1));
+}
+
+/* The middle of a class. */
+static int64_t histogram_class_value(unsigned class)
+{
+	unsigned octave = class / HISTOGRAM_SUB;
+	int64_t width;
+
+	if (octave == 0)
+		return class;
+	width = INT64_C(1) << (octave - 1);
+	return (HISTOGRAM_SUB + class % HISTOGRAM_SUB) * width + width / 2;
+}
+
+void run_histogram_add(struct run_histogram *t, enum run_status status, int64_t duration_us)
+{
+	t->ended[status]++;
+	if (duration_us < 0)
+		return;
+	t->sum_us += duration_us;
+	t->max_us = MAX(t->max_us, duration_us);
+	t->classes[histogram_class(duration_us)]++;
+}
+
+static int histogram_put(struct buf *b, unsigned index, int64_t value)
+{
+	struct slot s = { htole16((uint16_t)index), htole64((uint64_t)value) };
+
+	return value == 0 ? 0 : buf_append(b, &s, sizeof(s));
+}
+
+int run_histogram_write(const struct run_histogram *t, struct buf *ret)
+{
+	int r = histogram_put(ret, SLOT_SUM, t->sum_us);
+
+	if (r >= 0)
+		r = histogram_put(ret, SLOT_MAX, t->max_us);
+	for (unsigned i = 0; i < _STATUS_MAX && r >= 0; i++)
+		r = histogram_put(ret, i, t->ended[i]);
+	for (unsigned i = 0; i < HISTOGRAM_CLASSES && r >= 0; i++)
+		r = histogram_put(ret, SLOT_CLASSES + i, t->classes[i]);
+	return r;
+}
+
+static bool histogram_take(struct run_histogram *t, unsigned index, int64_t value)
+{
+	if (value < 0)
+		return false;
+	if (index < _STATUS_MAX)
+		t->ended[index] += value;
+	else if (index == SLOT_SUM)
+		t->sum_us += value;
+	else if (index == SLOT_MAX)
+		t->max_us = MAX(t->max_us, value);
+	else if (index >= SLOT_CLASSES && index < SLOT_CLASSES + HISTOGRAM_CLASSES)
+		t->classes[index - SLOT_CLASSES] += (uint32_t)value;
+	else
+		return false;
+	return true;
+}
+
+int run_histogram_read(struct run_histogram *t, const void *data, size_t len)
+{
+	const char *at = data;
+	struct slot s;
+
+	if (len % sizeof(s) != 0)
+		return -EBADMSG;
+	for (; len > 0; at += sizeof(s), len -= sizeof(s)) {
+		(void)memcpy(&s, at, sizeof(s));
+		if (!histogram_take(t, le16toh(s.index), (int64_t)le64toh(s.value)))
+			return -EBADMSG;
+	}
+	return 0;
+}
+
+static int64_t histogram_measured(const struct run_histogram *t)
+{
+	int64_t n = 0;
+
+	for (unsigned i = 0; i < HISTOGRAM_CLASSES; i++)
+		n += t->classes[i];
+	return n;
+}
+
+int64_t run_histogram_percentile_us(const struct run_histogram *t, double share)
+{
+	int64_t n = histogram_measured(t), rank = (int64_t)(share * (double)n), seen = 0;
+
+	for (unsigned i = 0; i < HISTOGRAM_CLASSES; i++) {
+		seen += t->classes[i];
+		if (seen > rank || (seen == n && n > 0))
+			return MIN(histogram_class_value(i), t->max_us);
+	}
+	return -1;
+}
+
+static json_t *histogram_seconds(int64_t us)
+{
+	return us < 0 ? json_null() : json_real((double)us / 1e6);
+}
+
+static json_t *histogram_rate(int64_t part, int64_t total)
+{
+	return total > 0 ? json_real((double)part / (double)total) : json_null();
+}
+
+json_t *run_histogram_to_json(const struct run_histogram *t)
+{
+	json_t *statuses = json_object();
+	const int64_t n = histogram_measured(t);
+	int64_t total = 0, good = t->ended[STATUS_SUCCESS], late = t->ended[STATUS_TIMEOUT];
+
+	for (int i = 0; i < _STATUS_MAX; i++) {
+		total += t->ended[i];
+		(void)json_object_set_new(statuses, status_name((enum run_status)i),
+					  json_integer(t->ended[i]));
+	}
+	return json_pack("{s:I, s:o, s:o, s:o, s:o, s:{s:o, s:o, s:o, s:o, s:o}}", "total",
+			 (json_int_t)total, "by_status", statuses, "success_rate",
+			 histogram_rate(good, total), "failure_rate",
+			 histogram_rate(total - good, total), "timeout_rate",
+			 histogram_rate(late, total), "latency", "mean",
+			 histogram_seconds(n > 0 ? t->sum_us / n : -1), "p50",
+			 histogram_seconds(run_histogram_percentile_us(t, 0.5)), "p90",
+			 histogram_seconds(run_histogram_percentile_us(t, 0.9)), "p99",
+			 histogram_seconds(run_histogram_percentile_us(t, 0.99)), "max",
+			 histogram_seconds(n > 0 ? t->max_us : -1));
+}
+
+/* --- statistics --- */
 
 enum {
 	NAMES_MAX = 256,      /* languages and labels in one answer */
@@ -38,7 +195,7 @@ static void sums_done(struct sums *all)
 }
 
 /* NULL: there are too many names, or no memory. */
-static struct sum *find_sum(struct sums *all, enum sum_kind kind, const char *name)
+static struct sum *sums_find(struct sums *all, enum sum_kind kind, const char *name)
 {
 	struct sum *sum;
 
@@ -64,7 +221,7 @@ struct time_range {
 	int64_t span, from, to; /* s; whole buckets, `to` not included */
 };
 
-static struct time_range choose_range(const struct history_window *w)
+static struct time_range stats_range(const struct history_window *w)
 {
 	int64_t now = clock_realtime_ns() / NS_PER_SEC;
 	int64_t since = w->since_ns / NS_PER_SEC;
@@ -76,7 +233,7 @@ static struct time_range choose_range(const struct history_window *w)
 	return r;
 }
 
-static int read_sums(struct history *h, const char *caller, const struct time_range *range,
+static int sums_read(struct history *h, const char *caller, const struct time_range *range,
 		     struct sums *all)
 {
 	int n = 0, r = 0;
@@ -86,8 +243,8 @@ static int read_sums(struct history *h, const char *caller, const struct time_ra
 		       V_TEXT(caller)));
 
 	while (s && (r = store_step(h, s)) > 0) {
-		struct sum *sum = find_sum(all, (enum sum_kind)sqlite3_column_int(s, 0),
-					   (const char *)sqlite3_column_text(s, 1));
+		struct sum *sum = sums_find(all, (enum sum_kind)sqlite3_column_int(s, 0),
+					    (const char *)sqlite3_column_text(s, 1));
 
 		if (sum)
 			(void)run_histogram_read(&sum->tally, sqlite3_column_blob(s, 2),
@@ -100,22 +257,12 @@ static int read_sums(struct history *h, const char *caller, const struct time_ra
 	return MIN(r, 0);
 }
 
-static json_t *instant(int64_t s)
+static json_t *stats_instant(int64_t s)
 {
 	char text[32];
 
 	clock_format_utc(s * NS_PER_SEC, text, sizeof(text));
 	return json_string(text);
-}
-
-/* Is it what was asked for as the whole? */
-static bool is_total(const struct sum *sum, const struct history_window *w)
-{
-	if (w->language)
-		return sum->kind == HISTOGRAM_LANGUAGE && strcmp(sum->name, w->language) == 0;
-	if (w->label)
-		return sum->kind == HISTOGRAM_LABEL && strcmp(sum->name, w->label) == 0;
-	return sum->kind == HISTOGRAM_ALL;
 }
 
 /* With a filter only what it names is shown: how the rest shares in it is not known. */
@@ -130,8 +277,12 @@ static json_t *sums_to_json(const struct sums *all, const struct time_range *ran
 
 	for (size_t i = 0; i < all->n; i++) {
 		const struct sum *sum = all->list[i];
+		const char *of = w->language ? w->language : w->label ? w->label : "";
+		const enum sum_kind kind = w->language ? HISTOGRAM_LANGUAGE
+					   : w->label  ? HISTOGRAM_LABEL
+						       : HISTOGRAM_ALL;
 
-		if (is_total(sum, w))
+		if (sum->kind == kind && strcmp(sum->name, of) == 0)
 			total = &sum->tally;
 		else if (filtered)
 			continue;
@@ -142,8 +293,8 @@ static json_t *sums_to_json(const struct sums *all, const struct time_range *ran
 	root = run_histogram_to_json(total);
 	if (json_object_set_new(root, "by_language", groups[HISTOGRAM_LANGUAGE]) < 0 ||
 	    json_object_set_new(root, "by_label", groups[HISTOGRAM_LABEL]) < 0 ||
-	    json_object_set_new(root, "since", instant(since)) < 0 ||
-	    json_object_set_new(root, "until", instant(range->to)) < 0) {
+	    json_object_set_new(root, "since", stats_instant(since)) < 0 ||
+	    json_object_set_new(root, "until", stats_instant(range->to)) < 0) {
 		json_decref(root);
 		return NULL;
 	}
@@ -154,7 +305,7 @@ int history_stats(struct history *h, const struct history_window *window, json_t
 		  struct error *err)
 {
 	_cleanup_(sums_done) struct sums all = { .n = 0 };
-	struct time_range range = choose_range(window);
+	struct time_range range = stats_range(window);
 	json_t *root;
 	int r = arrivals_settle(h);
 
@@ -165,7 +316,7 @@ int history_stats(struct history *h, const struct history_window *window, json_t
 	if (r >= 0 && !h->group && !h->health.degraded)
 		r = indexer_count(h, COUNT_FIRST);
 	if (r >= 0)
-		r = read_sums(h, window->caller, &range, &all);
+		r = sums_read(h, window->caller, &range, &all);
 	if (r < 0)
 		return store_say(err, r);
 	root = sums_to_json(&all, &range, window);

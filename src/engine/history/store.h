@@ -225,6 +225,12 @@ int arrivals_durations(const struct history *h, const struct history_past *past,
 bool went_to_its_end(const char *status);
 int row_read(sqlite3_stmt *s, struct history_row *ret) _must_check_;
 
+/* list.c: FTS5's query for a caller's text. */
+enum { SEARCH_TEXT_MAX = 1024 };
+int search_match(const char *text, struct buf *ret, struct error *err) _must_check_;
+/* Whether all words of a text are among these. */
+bool search_has(const char *text, struct span words);
+
 /* recover.c */
 int recover_running(struct history *h) _must_check_;
 /* What a row without a result gets as one: `interrupted`, or what the row says, because of `detail`. */

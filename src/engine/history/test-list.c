@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "engine/history/search.h"
+#include "engine/history/store.h"
 #include "engine/history/test-store.h"
 
 static void test_filters(void **state)

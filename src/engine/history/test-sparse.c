@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What lies far apart among many: it is found in one call, or in calls of which each is bounded. */
-#include "engine/history/search.h"
+#include "engine/history/store.h"
 #include "engine/history/test-store.h"
 
 enum { BATCH = 1024, ROWS = 12 * BATCH, DAVES = 4 };

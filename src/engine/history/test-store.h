@@ -19,7 +19,7 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
-#include "engine/history/search.h"
+#include "engine/history/store.h"
 
 struct history_fixture {
 	char dir[64];
