@@ -17,6 +17,8 @@ enum {
 	START_MS = 30000,
 	/* A program that ends closes its channel a little before the broker reports its end. */
 	MUTE_MS = 1000,
+	LOG_SPARE_BYTES =
+		64 << 20, /* of the caller's bytes, that logs leave for what cannot be left out */
 };
 
 static void close_program_end(struct session_life *life)
@@ -98,6 +100,29 @@ bool life_account(struct session_life *life)
 	if (bytes != life->held.amount)
 		charge_take(&life->held, callers, s->caller, SLOT_SESSION_BYTES, bytes);
 	return true;
+}
+
+/* The session's log takes from its caller's bytes as it grows. It stops growing before anything else would be refused for it. */
+void session_log(struct session *s, enum output_stream stream, struct span bytes)
+{
+	struct callers *callers = s->all->o.callers;
+	struct capture *const both[] = { &s->out, &s->err };
+	struct slot_demand demand = { SLOT_SESSION_BYTES, LOG_SPARE_BYTES, 0 };
+	int64_t held = 0;
+	bool full;
+
+	(void)!capture_add(both[stream == OUTPUT_STDERR], bytes.data, bytes.len);
+	for (size_t i = 0; i < ARRAY_SIZE(both); i++)
+		held += (int64_t)(both[i]->head_capacity + both[i]->tail_capacity);
+	if (held <= s->log_bytes.amount)
+		return;
+	demand.amount += held - s->log_bytes.amount;
+	full = caller_check(callers, s->caller, demand, NULL) < 0;
+	for (size_t i = 0; full && i < ARRAY_SIZE(both); i++) {
+		both[i]->head_max = both[i]->head_capacity;
+		both[i]->tail_max = both[i]->tail_capacity;
+	}
+	charge_take(&s->log_bytes, callers, s->caller, SLOT_SESSION_BYTES, held);
 }
 
 static bool may_hold(void *data, size_t bytes)
@@ -245,8 +270,7 @@ static int on_life_event(void *data, const struct run_event *event)
 			session_advance(s);
 		break;
 	case RUN_OUTPUT:
-		(void)!capture_add(event->output.stream == OUTPUT_STDERR ? &s->err : &s->out,
-				   event->output.bytes.data, event->output.bytes.len);
+		session_log(s, event->output.stream, event->output.bytes);
 		if (t && !t->file.fn && !t->answer.done)
 			turn_output(t, event->output.stream, event->output.bytes);
 		break;

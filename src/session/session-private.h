@@ -137,7 +137,8 @@ struct session {
 	int64_t deadline_ns; /* of the state; INT64_MAX: none */
 	int64_t tick_ns;     /* when the usage of the running turn is asked for */
 
-	struct capture out, err; /* everything printed */
+	struct capture out, err; /* everything printed: the session's log … */
+	struct charge log_bytes; /* … and the memory that it takes */
 	struct isolation isolation;
 	char *runtime;	    /* NULL: not known yet */
 	int64_t created_ns; /* realtime */
@@ -190,6 +191,8 @@ void life_kill(struct session *s, enum cause_kind cause);
 int life_begin_copy(struct session *s, struct session_life *parent, struct error *err) _must_check_;
 /* Charges the caller with what the life holds of the front's memory. False: that is too much. */
 bool life_account(struct session_life *life);
+/* What the sandbox has printed. */
+void session_log(struct session *s, enum output_stream stream, struct span bytes);
 /* A line of the runner. */
 void session_on_message(struct session *s, json_t *message, size_t bytes);
 int life_send(struct session_life *life, const json_t *message) _must_check_;

@@ -27,6 +27,7 @@ static void session_free(struct session *s)
 	free(s->lost);
 	charge_done(&s->charge);
 	charge_done(&s->kept_bytes);
+	charge_done(&s->log_bytes);
 	(void)caller_put(s->all->o.callers, s->caller);
 	json_decref(s->request);
 	json_decref(s->host_functions);

@@ -103,10 +103,40 @@ static void test_turns(void **state)
 	json_decref(body);
 }
 
+/* What a program prints is kept in memory, and stops growing when its caller has enough. */
+static void test_logs(void **state)
+{
+	enum { ROOM = 200 << 10, SPARE = 64 << 20 };
+	struct bounds_scene *s = *state;
+	struct session *session = session_new(s->all, "me");
+	const int64_t *used = &s->callers.all[SLOT_SESSION_BYTES].used;
+	struct result_stream kept = { 0 };
+	static char text[64 << 10];
+
+	assert_non_null(session);
+	s->callers.rules[SLOT_SESSION_BYTES] = (struct slot_rule){ .max = SPARE + ROOM,
+								   .own_max = SPARE + ROOM };
+	memset(text, 'x', sizeof(text));
+	session_log(session, OUTPUT_STDOUT, (struct span){ text, 100 });
+	assert_int_equal(*used, 4096);
+	for (int i = 0; i < 100; i++)
+		session_log(session, i % 2 ? OUTPUT_STDOUT : OUTPUT_STDERR,
+			    (struct span){ text, sizeof(text) });
+	/* It has grown by doubling, once beyond that room. */
+	assert_in_range(*used, ROOM / 2, 2 * ROOM);
+	assert_int_equal(session->out.bytes + session->err.bytes, 100 + 100 * sizeof(text));
+	assert_int_equal(capture_text(&session->out, &kept), 0);
+	assert_true(kept.truncated);
+	free(kept.text);
+	(void)session_unref(session);
+	assert_int_equal(*used, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_shares, enter, leave),
+		cmocka_unit_test_setup_teardown(test_logs, enter, leave),
 		cmocka_unit_test_setup_teardown(test_files, enter, leave),
 		cmocka_unit_test_setup_teardown(test_turns, enter, leave),
 	};
