@@ -20,7 +20,7 @@ struct event_record {
 	size_t size;	/* of the whole record */
 };
 
-static bool is_stream(enum event_kind kind)
+static bool log_is_stream(enum event_kind kind)
 {
 	return kind == EVENT_STDOUT || kind == EVENT_STDERR;
 }
@@ -43,7 +43,7 @@ void event_log_done(struct event_log *t)
 	t->fd = fd_close(t->fd);
 }
 
-static size_t put_number(uint8_t *at, uint64_t n)
+static size_t log_put_number(uint8_t *at, uint64_t n)
 {
 	size_t i = 0;
 
@@ -54,7 +54,7 @@ static size_t put_number(uint8_t *at, uint64_t n)
 }
 
 /* How many bytes it took; 0: there is no whole one. */
-static size_t get_number(const uint8_t *at, size_t n, uint64_t *ret)
+static size_t log_get_number(const uint8_t *at, size_t n, uint64_t *ret)
 {
 	uint64_t value = 0;
 
@@ -69,7 +69,7 @@ static size_t get_number(const uint8_t *at, size_t n, uint64_t *ret)
 }
 
 /* 1; 0: no whole one is there. */
-static int parse_event_record(const uint8_t *at, size_t n, struct event_record *ret)
+static int log_parse(const uint8_t *at, size_t n, struct event_record *ret)
 {
 	struct event_record r = { 0 };
 	size_t us, len;
@@ -77,37 +77,30 @@ static int parse_event_record(const uint8_t *at, size_t n, struct event_record *
 	if (n == 0 || at[0] == 0 || at[0] > EVENT_RESULT) /* a result is in no log */
 		return 0;
 	r.kind = (enum event_kind)(at[0] - 1);
-	us = get_number(at + 1, n - 1, &r.us);
-	len = us ? get_number(at + 1 + us, n - 1 - us, &r.n) : 0;
+	us = log_get_number(at + 1, n - 1, &r.us);
+	len = us ? log_get_number(at + 1 + us, n - 1 - us, &r.n) : 0;
 	if (len == 0 || r.us > INT64_MAX / 2000 || r.n > EVENT_LOG_BLOCK * 1024)
 		return 0;
 	r.size = 1 + us + len;
-	if (!is_stream(r.kind))
+	if (!log_is_stream(r.kind))
 		r.size += r.n;
 	*ret = r;
 	return r.size <= n;
 }
 
-static void advance(struct event_cursor *c, const struct event_record *r)
+static void log_advance(struct event_cursor *c, const struct event_record *r)
 {
 	c->seq++;
 	c->time_ns += (int64_t)r->us * 1000;
 	c->offset += (int64_t)r->size;
-	if (is_stream(r->kind))
+	if (log_is_stream(r->kind))
 		c->bytes[r->kind == EVENT_STDERR] += (int64_t)r->n;
 	else if (r->kind != EVENT_USAGE)
 		c->controls++;
 }
 
-static void put_head(const struct event_cursor *c, int64_t ret[5])
-{
-	const int64_t head[5] = { c->seq, c->bytes[0], c->bytes[1], c->controls, c->time_ns };
-
-	memcpy(ret, head, sizeof(head));
-}
-
 /* What of [offset, offset + n) there is. */
-static ssize_t read_log_at(const struct event_log *t, int64_t offset, void *ret, size_t n)
+static ssize_t log_read_at(const struct event_log *t, int64_t offset, void *ret, size_t n)
 {
 	ssize_t got;
 
@@ -130,10 +123,10 @@ static ssize_t read_log_at(const struct event_log *t, int64_t offset, void *ret,
 }
 
 /* Where block b begins. -ENODATA: there is none. */
-static int block_begin(const struct event_log *t, int64_t b, struct event_cursor *ret)
+static int log_read_head(const struct event_log *t, int64_t b, struct event_cursor *ret)
 {
 	int64_t head[5];
-	ssize_t n = read_log_at(t, b * EVENT_LOG_BLOCK, head, sizeof(head));
+	ssize_t n = log_read_at(t, b * EVENT_LOG_BLOCK, head, sizeof(head));
 
 	if (n < 0)
 		return (int)n;
@@ -152,20 +145,20 @@ static int block_begin(const struct event_log *t, int64_t b, struct event_cursor
 }
 
 /* Reads on in the cursor's block, or the next. How many bytes of an event are there; 0: none. */
-static ssize_t load_block(const struct event_log *t, struct event_cursor *c,
-			  uint8_t ret[EVENT_LOG_BLOCK])
+static ssize_t log_load(const struct event_log *t, struct event_cursor *c,
+			uint8_t ret[EVENT_LOG_BLOCK])
 {
 	int64_t block = c->offset / EVENT_LOG_BLOCK;
 	size_t at = (size_t)(c->offset % EVENT_LOG_BLOCK);
-	ssize_t n = at > 0 ? read_log_at(t, c->offset, ret, EVENT_LOG_BLOCK - at) : 0;
+	ssize_t n = at > 0 ? log_read_at(t, c->offset, ret, EVENT_LOG_BLOCK - at) : 0;
 	int r;
 
 	if (n != 0 && (n < 0 || ret[0] != 0))
 		return n;
-	r = block_begin(t, at > 0 ? block + 1 : block, c);
+	r = log_read_head(t, at > 0 ? block + 1 : block, c);
 	if (r < 0)
 		return r == -ENODATA ? 0 : r;
-	return read_log_at(t, c->offset, ret, EVENT_LOG_BLOCK - HEAD_BYTES);
+	return log_read_at(t, c->offset, ret, EVENT_LOG_BLOCK - HEAD_BYTES);
 }
 
 int event_log_next(const struct event_log *t, const struct event_cursor *from, struct step *ret)
@@ -174,21 +167,21 @@ int event_log_next(const struct event_log *t, const struct event_cursor *from, s
 	struct event_cursor c = *from;
 	struct step step = { 0 };
 	struct event_record r;
-	ssize_t n = load_block(t, &c, bytes);
+	ssize_t n = log_load(t, &c, bytes);
 
 	if (n <= 0)
 		return (int)n;
-	if (!parse_event_record(bytes, (size_t)n, &r))
+	if (!log_parse(bytes, (size_t)n, &r))
 		return bytes[0] == 0 ? 0 : -EIO;
 	step.kind = r.kind;
-	if (is_stream(r.kind)) {
+	if (log_is_stream(r.kind)) {
 		step.offset = c.bytes[r.kind == EVENT_STDERR];
 		step.n = (size_t)r.n;
 	} else if (r.n > 0) {
 		step.body = json_loadb((const char *)bytes + r.size - r.n, (size_t)r.n,
 				       JSON_ALLOW_NUL | JSON_DECODE_ANY, NULL);
 	}
-	advance(&c, &r);
+	log_advance(&c, &r);
 	step.seq = c.seq;
 	step.time_ns = c.time_ns;
 	step.after = c;
@@ -197,17 +190,16 @@ int event_log_next(const struct event_log *t, const struct event_cursor *from, s
 }
 
 /* Moves the cursor on in its block, as far as numbers are not above seq. */
-static int scan(const struct event_log *t, int64_t seq, struct event_cursor *c)
+static int log_scan(const struct event_log *t, int64_t seq, struct event_cursor *c)
 {
 	uint8_t bytes[EVENT_LOG_BLOCK];
-	ssize_t n = read_log_at(t, c->offset, bytes,
+	ssize_t n = log_read_at(t, c->offset, bytes,
 				EVENT_LOG_BLOCK - (size_t)(c->offset % EVENT_LOG_BLOCK));
 	struct event_record r;
 
-	for (size_t at = 0;
-	     n > 0 && c->seq < seq && parse_event_record(bytes + at, (size_t)n - at, &r);
+	for (size_t at = 0; n > 0 && c->seq < seq && log_parse(bytes + at, (size_t)n - at, &r);
 	     at += r.size)
-		advance(c, &r);
+		log_advance(c, &r);
 	return n < 0 ? (int)n : 0;
 }
 
@@ -222,7 +214,7 @@ int event_log_find(const struct event_log *t, int64_t seq, struct event_cursor *
 		return 0;
 	}
 	while (low < high) {
-		r = block_begin(t, low + (high - low) / 2, &middle);
+		r = log_read_head(t, low + (high - low) / 2, &middle);
 		if (r < 0 && r != -ENODATA)
 			return r;
 		if (r == 0 && middle.seq <= seq) {
@@ -232,7 +224,7 @@ int event_log_find(const struct event_log *t, int64_t seq, struct event_cursor *
 			high = low + (high - low) / 2;
 		}
 	}
-	r = scan(t, seq, &c);
+	r = log_scan(t, seq, &c);
 	if (r == 0)
 		*ret = c;
 	return r;
@@ -249,9 +241,9 @@ int event_log_open(struct event_log *t, int fd)
 		return -errno;
 	t->filed = t->end.offset = st.st_size;
 	for (int64_t b = (st.st_size - 1) / EVENT_LOG_BLOCK; b >= 0; b--) {
-		r = block_begin(t, b, &c);
+		r = log_read_head(t, b, &c);
 		if (r == 0)
-			r = scan(t, INT64_MAX, &c);
+			r = log_scan(t, INT64_MAX, &c);
 		if (r != -ENODATA)
 			break;
 		r = 0;
@@ -261,39 +253,27 @@ int event_log_open(struct event_log *t, int fd)
 	return r;
 }
 
-/* Zeroes to the end of the block at hand, so that the next one begins with what a reader has there. */
-static int pad(struct event_log *t)
+/* A block begins where a reader has its first byte: zeroes fill the block before it. */
+static int log_begin_block(struct event_log *t)
 {
 	static const char zeroes[EVENT_LOG_BLOCK];
-	size_t at = (size_t)(t->end.offset % EVENT_LOG_BLOCK);
+	const struct event_cursor *c = &t->end;
+	const int64_t head[5] = { c->seq, c->bytes[0], c->bytes[1], c->controls, c->time_ns };
+	const size_t at = (size_t)(c->offset % EVENT_LOG_BLOCK);
 	int r = at > 0 ? buf_append(&t->memory, zeroes, EVENT_LOG_BLOCK - at) : 0;
-
-	if (r == 0 && at > 0)
-		t->end.offset += EVENT_LOG_BLOCK - (int64_t)at;
-	return r;
-}
-
-static int begin_block(struct event_log *t)
-{
-	int64_t head[5];
-	int r = pad(t);
 
 	if (r < 0)
 		return r;
-	put_head(&t->end, head);
+	if (at > 0)
+		t->end.offset += EVENT_LOG_BLOCK - (int64_t)at;
 	r = buf_append(&t->memory, head, sizeof(head));
 	if (r == 0)
 		t->end.offset += HEAD_BYTES;
 	return r;
 }
 
-static bool is_log_full(const struct event_log *t)
-{
-	return t->end.offset > EVENT_LOG_FILE_MAX - 2 * EVENT_LOG_BLOCK;
-}
-
 /* Takes the bytes of the texts off *left; false: there are more. A tree without large texts is small: it was parsed with bounds. */
-static bool has_small_texts(const json_t *tree, size_t *left)
+static bool log_texts_are_small(const json_t *tree, size_t *left)
 {
 	size_t n = json_string_length(tree), i;
 	const char *key;
@@ -304,24 +284,15 @@ static bool has_small_texts(const json_t *tree, size_t *left)
 	*left -= n;
 	json_array_foreach((json_t *)(uintptr_t)tree, i, value)
 	{
-		if (!has_small_texts(value, left))
+		if (!log_texts_are_small(value, left))
 			return false;
 	}
 	json_object_foreach((json_t *)(uintptr_t)tree, key, value)
 	{
-		if (!has_small_texts(value, left))
+		if (!log_texts_are_small(value, left))
 			return false;
 	}
 	return true;
-}
-
-static char *body_text(const json_t *body)
-{
-	size_t left = BODY_MAX;
-
-	return body && has_small_texts(body, &left)
-		       ? json_dumps(body, JSON_COMPACT | JSON_ENCODE_ANY)
-		       : NULL;
 }
 
 int event_log_add(struct event_log *t, const struct step *step)
@@ -330,23 +301,25 @@ int event_log_add(struct event_log *t, const struct step *step)
 	struct event_record r = { .kind = step->kind, .us = (uint64_t)ns / 1000, .n = step->n };
 	_cleanup_free_ char *body = NULL;
 	uint8_t head[1 + 2 * NUMBER_MAX];
-	size_t n = 0;
+	size_t n = 0, left = BODY_MAX;
 	int ret;
 
-	if (!is_stream(r.kind)) {
-		body = body_text(step->body);
+	if (!log_is_stream(r.kind)) {
+		if (step->body && log_texts_are_small(step->body, &left))
+			body = json_dumps(step->body, JSON_COMPACT | JSON_ENCODE_ANY);
 		r.n = body && strlen(body) <= BODY_MAX ? strlen(body) : 0;
 	}
 	head[n++] = (uint8_t)(r.kind + 1);
-	n += put_number(head + n, r.us);
-	n += put_number(head + n, r.n);
-	r.size = n + (is_stream(r.kind) ? 0 : (size_t)r.n);
+	n += log_put_number(head + n, r.us);
+	n += log_put_number(head + n, r.n);
+	r.size = n + (log_is_stream(r.kind) ? 0 : (size_t)r.n);
 	/* With everything that goes in front of it. */
-	if (is_log_full(t) || t->memory.len + r.size + EVENT_LOG_BLOCK > t->memory.max)
+	if (t->end.offset > EVENT_LOG_FILE_MAX - 2 * EVENT_LOG_BLOCK ||
+	    t->memory.len + r.size + EVENT_LOG_BLOCK > t->memory.max)
 		return -ENOBUFS;
 	if (t->end.offset % EVENT_LOG_BLOCK == 0 ||
 	    r.size > EVENT_LOG_BLOCK - (size_t)(t->end.offset % EVENT_LOG_BLOCK)) {
-		ret = begin_block(t);
+		ret = log_begin_block(t);
 		if (ret < 0)
 			return ret;
 	}
@@ -358,7 +331,7 @@ int event_log_add(struct event_log *t, const struct step *step)
 	}
 	if (ret < 0)
 		return ret;
-	advance(&t->end, &r);
+	log_advance(&t->end, &r);
 	return 0;
 }
 

@@ -81,7 +81,7 @@ void events_done(struct events *l)
 }
 
 /* The log has every event up to its end: after the first that it does not take, it takes none. */
-static void put_event(struct events *l, const struct step *step)
+static void events_put(struct events *l, const struct step *step)
 {
 	if (!l->log_ended && event_log_add(&l->log, step) < 0)
 		l->log_ended = true;
@@ -90,9 +90,9 @@ static void put_event(struct events *l, const struct step *step)
 void events_close(struct events *l)
 {
 	if (l->open.n > 0)
-		put_event(l, &(struct step){ .kind = l->open.kind,
-					     .time_ns = l->open.time_ns,
-					     .n = l->open.n });
+		events_put(l, &(struct step){ .kind = l->open.kind,
+					      .time_ns = l->open.time_ns,
+					      .n = l->open.n });
 	l->open.n = 0;
 }
 
@@ -112,7 +112,7 @@ size_t utf8_open_tail(const char *bytes, size_t n)
 }
 
 /* How many of the bytes are whole characters; open remembers the rest. */
-static size_t whole_bytes(struct open_end *open, struct span bytes)
+static size_t events_whole_bytes(struct open_end *open, struct span bytes)
 {
 	char end[2 * sizeof(open->bytes)];
 	size_t last = MIN(bytes.len, sizeof(open->bytes)), n = open->n + last, all, tail;
@@ -129,7 +129,7 @@ static size_t whole_bytes(struct open_end *open, struct span bytes)
 	return all - tail;
 }
 
-static void add_whole(struct events *l, enum event_kind output, size_t n, int64_t time_ns)
+static void events_add_whole(struct events *l, enum event_kind output, size_t n, int64_t time_ns)
 {
 	l->bytes[output == EVENT_STDERR] += (int64_t)n;
 	l->time_ns = time_ns;
@@ -144,13 +144,13 @@ static void add_whole(struct events *l, enum event_kind output, size_t n, int64_
 void events_add_bytes(struct events *l, enum event_kind output, struct span bytes, int64_t time_ns)
 {
 	struct open_end *end = &l->ends[output == EVENT_STDERR];
-	size_t held = end->n, n = whole_bytes(end, bytes), part;
+	size_t held = end->n, n = events_whole_bytes(end, bytes), part;
 
 	for (size_t done = 0; done < n; done += part) {
 		part = MIN(n - done, (size_t)EVENTS_MARK_BYTES);
 		if (done + part < n && bytes.data)
 			part -= utf8_open_tail(bytes.data, done + part - held);
-		add_whole(l, output, part, time_ns);
+		events_add_whole(l, output, part, time_ns);
 	}
 }
 
@@ -158,8 +158,8 @@ void events_add_usage(struct events *l, json_t *body, int64_t time_ns)
 {
 	events_close(l);
 	if (body)
-		put_event(l,
-			  &(struct step){ .kind = EVENT_USAGE, .time_ns = time_ns, .body = body });
+		events_put(l,
+			   &(struct step){ .kind = EVENT_USAGE, .time_ns = time_ns, .body = body });
 	json_decref(body);
 }
 
@@ -177,7 +177,7 @@ int events_add_control(struct events *l, enum event_kind kind, json_t *body, int
 	l->controls = controls;
 	l->controls[l->n_controls++] = (struct control){ kind, time_ns, body };
 	l->time_ns = time_ns;
-	put_event(l, &(struct step){ .kind = kind, .time_ns = time_ns, .body = body });
+	events_put(l, &(struct step){ .kind = kind, .time_ns = time_ns, .body = body });
 	return 0;
 }
 
@@ -188,7 +188,7 @@ void events_finish(struct events *l, int64_t time_ns)
 
 		l->ends[i].n = 0;
 		if (n > 0)
-			add_whole(l, i ? EVENT_STDERR : EVENT_STDOUT, n, time_ns);
+			events_add_whole(l, i ? EVENT_STDERR : EVENT_STDOUT, n, time_ns);
 	}
 	events_close(l);
 }
@@ -213,7 +213,7 @@ int events_replay(struct events *l, const int64_t bytes[2], int log_fd, bool inc
 	return r;
 }
 
-static int bytes_step(const struct events *l, int output, struct step *ret)
+static int events_bytes_step(const struct events *l, int output, struct step *ret)
 {
 	int64_t rest = l->bytes[output] - ret->after.bytes[output];
 
@@ -225,7 +225,7 @@ static int bytes_step(const struct events *l, int output, struct step *ret)
 	return 1;
 }
 
-static int control_step(const struct events *l, struct step *ret)
+static int events_control_step(const struct events *l, struct step *ret)
 {
 	const struct control *control = &l->controls[ret->after.controls++];
 
@@ -236,7 +236,7 @@ static int control_step(const struct events *l, struct step *ret)
 }
 
 /* The next event by the position alone. */
-static int tail_step(const struct events *l, const struct event_cursor *c, struct step *ret)
+static int events_tail_step(const struct events *l, const struct event_cursor *c, struct step *ret)
 {
 	bool first = c->controls == 0 && l->n_controls > 0 && l->controls[0].kind == EVENT_START;
 	int64_t before = MAX(c->seq, l->log.end.seq + l->gap);
@@ -247,25 +247,16 @@ static int tail_step(const struct events *l, const struct event_cursor *c, struc
 			      .after = *c };
 	ret->after.seq = ret->seq;
 	if (first)
-		return control_step(l, ret);
+		return events_control_step(l, ret);
 	for (int i = 0; i < 2; i++)
 		if (c->bytes[i] < l->bytes[i])
-			return bytes_step(l, i, ret);
+			return events_bytes_step(l, i, ret);
 	if (c->controls < (int64_t)l->n_controls)
-		return control_step(l, ret);
+		return events_control_step(l, ret);
 	if (!l->has_result)
 		return 0;
 	ret->kind = EVENT_RESULT;
 	ret->after.over = true;
-	return 1;
-}
-
-/* The log has no large bodies. */
-static int with_body(const struct events *l, const struct event_cursor *c, struct step *ret)
-{
-	if (!ret->body && ret->after.controls > c->controls &&
-	    ret->after.controls <= (int64_t)l->n_controls)
-		ret->body = json_incref(l->controls[ret->after.controls - 1].body);
 	return 1;
 }
 
@@ -279,16 +270,14 @@ int events_next(struct events *l, const struct event_cursor *c, struct step *ret
 		events_close(l);
 	if (c->offset < l->log.end.offset) {
 		r = event_log_next(&l->log, c, ret);
+		/* The log has no large bodies. */
+		if (r > 0 && !ret->body && ret->after.controls > c->controls &&
+		    ret->after.controls <= (int64_t)l->n_controls)
+			ret->body = json_incref(l->controls[ret->after.controls - 1].body);
 		if (r != 0)
-			return r < 0 ? r : with_body(l, c, ret);
+			return r;
 	}
-	return tail_step(l, c, ret);
-}
-
-static bool is_same_position(const struct event_cursor *a, const struct event_cursor *b)
-{
-	return a->seq == b->seq && a->bytes[0] == b->bytes[0] && a->bytes[1] == b->bytes[1] &&
-	       a->controls == b->controls;
+	return events_tail_step(l, c, ret);
 }
 
 int events_find(struct events *l, const struct event_cursor *has, struct event_cursor *ret)
@@ -300,7 +289,8 @@ int events_find(struct events *l, const struct event_cursor *has, struct event_c
 	r = event_log_find(&l->log, has->seq, &c);
 	if (r < 0)
 		return r;
-	if (!is_same_position(&c, has)) {
+	if (c.seq != has->seq || c.bytes[0] != has->bytes[0] || c.bytes[1] != has->bytes[1] ||
+	    c.controls != has->controls) {
 		c = *has;
 		c.offset = behind_log;
 	}
@@ -315,7 +305,8 @@ bool events_are_plain(const struct events *l)
 	bool plain = !l->log_ended;
 
 	while (plain && event_log_next(&l->log, &c, &a) == 1) {
-		plain = tail_step(l, &tail, &b) == 1 && a.kind == b.kind && a.n == b.n && !b.cut;
+		plain = events_tail_step(l, &tail, &b) == 1 && a.kind == b.kind && a.n == b.n &&
+			!b.cut;
 		step_done(&a);
 		step_done(&b);
 		c = a.after;

@@ -17,7 +17,7 @@ struct watcher {
 	json_t *body; /* of the last event */
 };
 
-static void tell_watchers(struct stream *s, void (*fn)(struct watcher *w))
+static void watchers_tell(struct stream *s, void (*fn)(struct watcher *w))
 {
 	const struct stream_ops *ops = s->ops;
 	void *owner = s->owner;
@@ -34,7 +34,7 @@ static void tell_watchers(struct stream *s, void (*fn)(struct watcher *w))
 	ops->unref(owner);
 }
 
-static void stop_waiting(struct watcher *w)
+static void watcher_stop_waiting(struct watcher *w)
 {
 	if (!w->waits_at)
 		return;
@@ -44,9 +44,9 @@ static void stop_waiting(struct watcher *w)
 	w->waits_at = NULL;
 }
 
-static void start_waiting(struct watcher *w, struct watcher **list)
+static void watcher_start_waiting(struct watcher *w, struct watcher **list)
 {
-	stop_waiting(w);
+	watcher_stop_waiting(w);
 	w->next_waiting = *list;
 	if (*list)
 		(*list)->waits_at = &w->next_waiting;
@@ -55,7 +55,7 @@ static void start_waiting(struct watcher *w, struct watcher **list)
 }
 
 /* The list is taken first: a watcher that waits again meanwhile waits for the next event. */
-static void tell_waiting(struct watcher **list)
+static void watchers_tell_waiting(struct watcher **list)
 {
 	struct watcher *told = TAKE_PTR(*list);
 
@@ -64,19 +64,19 @@ static void tell_waiting(struct watcher **list)
 	while (told) {
 		struct watcher *w = told;
 
-		stop_waiting(w);
+		watcher_stop_waiting(w);
 		if (w->ops.on_ready)
 			w->ops.on_ready(w->ops.data);
 	}
 }
 
-static void tell_stdin(struct watcher *w)
+static void watcher_tell_stdin(struct watcher *w)
 {
 	if (w->ops.on_stdin)
 		w->ops.on_stdin(w->ops.data);
 }
 
-static void tell_lost(struct watcher *w)
+static void watcher_tell_lost(struct watcher *w)
 {
 	w->lost = true;
 	if (w->ops.on_lost)
@@ -92,24 +92,24 @@ void watchers_wake(struct stream *s)
 		return;
 	/* The last watcher may leave while it is told. */
 	ops->ref(owner);
-	tell_waiting(&s->waiting[0]);
+	watchers_tell_waiting(&s->waiting[0]);
 	if (s->events.has_result)
-		tell_waiting(&s->waiting[1]);
+		watchers_tell_waiting(&s->waiting[1]);
 	ops->unref(owner);
 }
 
 void watchers_stdin(struct stream *s)
 {
-	tell_watchers(s, tell_stdin);
+	watchers_tell(s, watcher_tell_stdin);
 }
 
 void watchers_lose(struct stream *s)
 {
-	tell_watchers(s, tell_lost);
+	watchers_tell(s, watcher_tell_lost);
 }
 
 /* Behind the event of a plain number. A number that never was is behind everything but the result. */
-static int find_number(struct stream *s, int64_t seq, struct event_cursor *c)
+static int watcher_find_number(struct stream *s, int64_t seq, struct event_cursor *c)
 {
 	struct step step;
 	int r;
@@ -128,7 +128,7 @@ static int find_number(struct stream *s, int64_t seq, struct event_cursor *c)
 }
 
 /* An id may be invented: then it is a position like any other. */
-static int set_cursor(struct watcher *w, const char *after)
+static int watcher_set_cursor(struct watcher *w, const char *after)
 {
 	struct events *l = &w->stream->events;
 	struct event_cursor has;
@@ -145,7 +145,7 @@ static int set_cursor(struct watcher *w, const char *after)
 		return 0;
 	}
 	has.over = false;
-	return plain ? find_number(w->stream, has.seq, &w->cursor)
+	return plain ? watcher_find_number(w->stream, has.seq, &w->cursor)
 		     : events_find(l, &has, &w->cursor);
 }
 
@@ -167,7 +167,7 @@ int watcher_new(struct stream *s, const char *after, struct watcher **ret)
 	if (w->next)
 		w->next->previous = w;
 	s->watchers = w;
-	r = set_cursor(w, after);
+	r = watcher_set_cursor(w, after);
 	if (r < 0) {
 		(void)watcher_free(w);
 		return r;
@@ -183,7 +183,7 @@ struct watcher *watcher_free(struct watcher *w)
 	if (!w)
 		return NULL;
 	s = w->stream;
-	stop_waiting(w);
+	watcher_stop_waiting(w);
 	if (s->next_to_tell == w)
 		s->next_to_tell = w->next;
 	if (w->previous)
@@ -223,7 +223,7 @@ bool watcher_has_all(const struct watcher *w)
 }
 
 /* 0: the bytes did not outlive the process that captured them. */
-static int fill_bytes(struct watcher *w, const struct step *step, struct event *ev)
+static int watcher_fill_bytes(struct watcher *w, const struct step *step, struct event *ev)
 {
 	struct stream *s = w->stream;
 	int64_t end = MIN(step->offset + (int64_t)step->n,
@@ -244,7 +244,7 @@ static int fill_bytes(struct watcher *w, const struct step *step, struct event *
 }
 
 /* 1; 0: nothing is left of the event. */
-static int fill_event(struct watcher *w, const struct step *step, struct event *ev)
+static int watcher_fill_event(struct watcher *w, const struct step *step, struct event *ev)
 {
 	*ev = (struct event){
 		.kind = step->kind, .seq = step->seq, .time_ns = step->time_ns, .body = step->body
@@ -252,7 +252,7 @@ static int fill_event(struct watcher *w, const struct step *step, struct event *
 	switch (step->kind) {
 	case EVENT_STDOUT:
 	case EVENT_STDERR:
-		return fill_bytes(w, step, ev);
+		return watcher_fill_bytes(w, step, ev);
 	case EVENT_RESULT:
 		ev->text = w->stream->result;
 		return 1;
@@ -276,11 +276,11 @@ int watcher_next(struct watcher *w, struct event *ret)
 			return -ENODATA;
 		r = stream_next(w->stream, &w->cursor, &step);
 		if (r == 0)
-			start_waiting(w, &w->stream->waiting[0]);
+			watcher_start_waiting(w, &w->stream->waiting[0]);
 		if (r <= 0)
 			return r;
 		w->body = step.body;
-		r = fill_event(w, &step, &ev);
+		r = watcher_fill_event(w, &step, &ev);
 		if (r < 0)
 			return r;
 		w->cursor = step.after;
@@ -295,7 +295,7 @@ int watcher_result(struct watcher *w, struct event *ret)
 	if (w->lost)
 		return -ESTALE;
 	if (!w->stream->events.has_result) {
-		start_waiting(w, &w->stream->waiting[1]);
+		watcher_start_waiting(w, &w->stream->waiting[1]);
 		return 0;
 	}
 	*ret = (struct event){ .kind = EVENT_RESULT, .text = w->stream->result };
