@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 
+#include <assert.h>
 #include <signal.h>
 #include <string.h>
 
@@ -34,6 +35,7 @@ static void let_parent_go(struct session_life *life)
 {
 	struct session_life *parent = TAKE_PTR(life->parent);
 
+	assert(!parent || parent->n_copies > 0);
 	if (!parent || --parent->n_copies > 0)
 		return;
 	if (parent->has_ended)

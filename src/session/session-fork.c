@@ -12,6 +12,7 @@
  */
 #include "session/session-private.h"
 
+#include <assert.h>
 #include <string.h>
 
 enum { FORK_MAX = 32 };
@@ -32,6 +33,7 @@ static void end_fork(struct session_fork *f)
 {
 	bool failed = f->error.code != ERROR_NONE;
 
+	assert(f->n_named <= f->n_begun && f->n_begun <= f->n && f->n <= f->count);
 	if (f->turn || f->n_starting > 0)
 		return;
 	for (size_t i = 0; failed && i < f->n; i++)

@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 
+#include <assert.h>
 #include <string.h>
 
 enum {
@@ -39,6 +40,7 @@ static void session_free(struct session *s)
 
 struct session *session_unref(struct session *s)
 {
+	assert(!s || s->refs > 0);
 	if (s && --s->refs == 0)
 		session_free(s);
 	return NULL;
@@ -93,6 +95,7 @@ static struct turn *session_take_turn(struct session *s)
 {
 	struct turn *t = s->first;
 
+	assert(t && s->last && !t->life);
 	s->first = t->next;
 	if (!s->first)
 		s->last = NULL;
@@ -107,6 +110,7 @@ static void session_begin_turn(struct session *s)
 	int64_t now_ns = clock_now_ns();
 	int64_t limit_ms = t->file.fn ? FILE_TURN_MS : t->base.admission.limits.timeout_ms;
 
+	assert(life && !life->turn && t->line);
 	t->life = life;
 	life->turn = t;
 	t->start_ns = now_ns;
@@ -222,6 +226,7 @@ void session_turn_measured(struct session *s)
 {
 	struct turn *t = TAKE_PTR(s->life->turn);
 
+	assert(t && s->state != SESSION_IDLE);
 	s->used_ns = clock_now_ns();
 	s->kept = true;
 	/* The deadline of a life that has closed its channel stays. */

@@ -9,6 +9,7 @@
  */
 #include "engine/history/store.h"
 
+#include <assert.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -43,33 +44,34 @@ void disk_reserve_measure(struct history *h)
 	if (reserve_free_bytes(h, &all) < 0 || all == 0) /* some file systems do not say */
 		all = (int64_t)MOST_BYTES * PART_OF_DISK;
 	all /= PART_OF_DISK;
-	h->reserve_bytes = MAX(MIN(all, (int64_t)MOST_BYTES), (int64_t)LEAST_BYTES);
-	h->log_pages = (int)(h->reserve_bytes / PAGE_BYTES);
+	h->reserve.bytes = MAX(MIN(all, (int64_t)MOST_BYTES), (int64_t)LEAST_BYTES);
+	h->reserve.log_pages = (int)(h->reserve.bytes / PAGE_BYTES);
 }
 
 /* A file system without fallocate() has no reserve; the probing write alone decides there. */
 static bool reserve_fill(const struct history *h)
 {
-	return h->reserve_fd < 0 || fallocate(h->reserve_fd, 0, 0, h->reserve_bytes) == 0 ||
+	return h->reserve.fd < 0 || fallocate(h->reserve.fd, 0, 0, h->reserve.bytes) == 0 ||
 	       errno == EOPNOTSUPP;
 }
 
 void disk_reserve_open(struct history *h)
 {
-	h->reserve_fd = openat(h->dir_fd, "reserve", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW,
+	h->reserve.fd = openat(h->dir_fd, "reserve", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW,
 			       0600);
 	if (!reserve_fill(h)) {
-		h->reserve_spent = true;
+		h->reserve.spent = true;
 		h->health.degraded = -ENOSPC;
 	}
 }
 
 bool disk_reserve_spend(struct history *h)
 {
-	if (h->reserve_spent || h->reserve_fd < 0)
+	assert(h->reserve.bytes > 0);
+	if (h->reserve.spent || h->reserve.fd < 0)
 		return false;
-	h->reserve_spent = true;
-	return ftruncate(h->reserve_fd, 0) == 0;
+	h->reserve.spent = true;
+	return ftruncate(h->reserve.fd, 0) == 0;
 }
 
 void disk_reserve_probe(struct history *h)
@@ -91,7 +93,7 @@ void disk_reserve_probe(struct history *h)
 		r = store_end(h, store_save_marks(h, &h->marks));
 	if (r < 0 || !reserve_fill(h))
 		return;
-	h->reserve_spent = false;
+	h->reserve.spent = false;
 	h->health.degraded = 0;
 }
 
@@ -100,7 +102,7 @@ int history_trouble(const struct history *h, bool name_dir, struct error *err)
 	const int n = (int)(strlen(h->database) - strlen("/" HISTORY_DATABASE));
 	const int trouble = h->health.degraded;
 	/* What must be free for the trouble to be over. */
-	const int64_t needed = h->reserve_spent ? h->reserve_bytes : LEAST_BYTES;
+	const int64_t needed = h->reserve.spent ? h->reserve.bytes : LEAST_BYTES;
 	char place[256] = "its state directory";
 
 	if (trouble == 0)

@@ -153,9 +153,9 @@ static int open_all(struct history *h, struct error *err)
 		return r;
 	disk_reserve_measure(h);
 	h->health.clean = size_of(h, HISTORY_LOG) == 0 && size_of(h, ARRIVALS) == 0;
-	h->sweep = h->health.clean ? SWEEP_END : 0;
+	h->files.sweep = h->health.clean ? SWEEP_END : 0;
 	(void)clock_gettime(CLOCK_REALTIME_COARSE, &now);
-	h->opened_ns = now.tv_sec * NS_PER_SEC + now.tv_nsec;
+	h->files.opened_ns = now.tv_sec * NS_PER_SEC + now.tv_nsec;
 	r = make_database(h, err);
 	if (r >= 0)
 		r = files_open(h, err);
@@ -168,7 +168,7 @@ static int open_all(struct history *h, struct error *err)
 		return r;
 	/* Outputs whose rows lie in a database that was put aside are no orphans: it may be repaired yet. */
 	if (aside_oldest(h, aside))
-		h->sweep = SWEEP_END;
+		h->files.sweep = SWEEP_END;
 	disk_reserve_open(h);
 	r = arrivals_open(h, err);
 	return r < 0 ? r : recover_history(h, err);
@@ -181,7 +181,7 @@ int history_open(const struct history_options *options, struct history **ret, st
 
 	if (!h)
 		return store_say(err, -ENOMEM);
-	h->dir_fd = h->lock_fd = h->outputs_fd = h->files_fd = h->reserve_fd = -EBADF;
+	h->dir_fd = h->lock_fd = h->files.outputs_fd = h->files.fd = h->reserve.fd = -EBADF;
 	h->arrivals.fd = -EBADF;
 	h->options = *options;
 	(void)snprintf(h->node, sizeof(h->node), "%s", options->node ? options->node : "");
@@ -209,11 +209,11 @@ struct history *history_close(struct history *h)
 		(void)store_settle(h);
 	store_disconnect(h);
 	arrivals_close(h);
-	for (int i = 0; i < CLOSE_STEPS && h->files_fd >= 0 && files_empty_gone(h); i++)
+	for (int i = 0; i < CLOSE_STEPS && h->files.fd >= 0 && files_empty_gone(h); i++)
 		;
-	(void)fd_close(h->outputs_fd);
-	(void)fd_close(h->files_fd);
-	(void)fd_close(h->reserve_fd);
+	(void)fd_close(h->files.outputs_fd);
+	(void)fd_close(h->files.fd);
+	(void)fd_close(h->reserve.fd);
 	(void)fd_close(h->lock_fd);
 	(void)fd_close(h->dir_fd);
 	free(h->database);
@@ -259,7 +259,7 @@ static int history_step(struct history *h, int step)
 	default:
 		if (h->unsettled && clock_now_ns() - h->written_ns >= SETTLE_AFTER_S * NS_PER_SEC)
 			return store_settle(h);
-		return h->wal_pages >= h->log_pages ? store_checkpoint(h) : 0;
+		return h->wal_pages >= h->reserve.log_pages ? store_checkpoint(h) : 0;
 	}
 }
 

@@ -5,6 +5,7 @@
  */
 #include "engine/history/histogram.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -274,6 +275,7 @@ static int digest(struct history *h, const struct indexer_work *work, int max)
 		if (r < 0)
 			return r;
 		h->marks = m;
+		assert(*work->mark <= h->last_n);
 		/* Few, though there may be more: they were heavy. */
 		if (n < work->size)
 			break;

@@ -51,11 +51,11 @@ static int files_open_dir(int at, const char *name)
 
 int files_open(struct history *h, struct error *err)
 {
-	h->outputs_fd = files_open_dir(h->dir_fd, "outputs");
-	h->files_fd = files_open_dir(h->dir_fd, "files");
-	if (h->outputs_fd < 0 || h->files_fd < 0)
-		return store_say(err, MIN(h->outputs_fd, h->files_fd));
-	h->has_gone = true; /* of the last process */
+	h->files.outputs_fd = files_open_dir(h->dir_fd, "outputs");
+	h->files.fd = files_open_dir(h->dir_fd, "files");
+	if (h->files.outputs_fd < 0 || h->files.fd < 0)
+		return store_say(err, MIN(h->files.outputs_fd, h->files.fd));
+	h->files.has_gone = true; /* of the last process */
 	return 0;
 }
 
@@ -79,12 +79,13 @@ int history_output_create(struct history *h, const char *id, enum history_stream
 	if (!id_is_valid(id))
 		return -EINVAL;
 	output_name(id, stream, name);
-	fd = openat(h->outputs_fd, name, O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+	fd = openat(h->files.outputs_fd, name, O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC,
+		    0600);
 	if (fd < 0 && errno == ENOENT) {
-		r = files_make_shard(h->outputs_fd, id);
+		r = files_make_shard(h->files.outputs_fd, id);
 		if (r < 0)
 			return r;
-		fd = openat(h->outputs_fd, name,
+		fd = openat(h->files.outputs_fd, name,
 			    O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
 	}
 	return fd < 0 ? -errno : fd;
@@ -92,7 +93,7 @@ int history_output_create(struct history *h, const char *id, enum history_stream
 
 int history_output_nameless(struct history *h, const char *id, enum history_stream stream)
 {
-	int fd = openat(h->outputs_fd, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	int fd = openat(h->files.outputs_fd, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
 
 	if (fd >= 0)
 		return fd;
@@ -111,7 +112,7 @@ int history_output_open(struct history *h, const char *id, enum history_stream s
 	if (!id_is_valid(id))
 		return -ENOENT;
 	output_name(id, stream, name);
-	fd = openat(h->outputs_fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	fd = openat(h->files.outputs_fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
 	return fd < 0 ? -errno : fd;
 }
 
@@ -122,7 +123,7 @@ int history_output_delete(struct history *h, const char *id, enum history_stream
 	if (!id_is_valid(id))
 		return -ENOENT;
 	output_name(id, stream, name);
-	return unlinkat(h->outputs_fd, name, 0) < 0 ? -errno : 0;
+	return unlinkat(h->files.outputs_fd, name, 0) < 0 ? -errno : 0;
 }
 
 static int files_open_of(struct history *h, const char *id)
@@ -131,7 +132,7 @@ static int files_open_of(struct history *h, const char *id)
 	int fd;
 
 	(void)snprintf(name, sizeof(name), "%.2s/%s", id + 3, id);
-	fd = openat(h->files_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	fd = openat(h->files.fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	return fd < 0 ? -errno : fd;
 }
 
@@ -142,11 +143,11 @@ int history_files_create(struct history *h, const char *id)
 
 	if (!id_is_valid(id))
 		return -EINVAL;
-	r = files_make_shard(h->files_fd, id);
+	r = files_make_shard(h->files.fd, id);
 	if (r < 0)
 		return r;
 	(void)snprintf(name, sizeof(name), "%.2s/%s", id + 3, id);
-	if (mkdirat(h->files_fd, name, 0700) < 0 && errno != EEXIST)
+	if (mkdirat(h->files.fd, name, 0700) < 0 && errno != EEXIST)
 		return -errno;
 	return files_open_of(h, id);
 }
@@ -259,12 +260,12 @@ static bool files_move_away(struct history *h, const char *from, const char *id)
 	char to[NAME_BYTES];
 
 	(void)snprintf(to, sizeof(to), "%s/%s", gone, id);
-	if (renameat(h->files_fd, from, h->files_fd, to) < 0 &&
-	    (mkdirat(h->files_fd, gone, 0700) < 0 ||
-	     renameat(h->files_fd, from, h->files_fd, to) < 0))
+	if (renameat(h->files.fd, from, h->files.fd, to) < 0 &&
+	    (mkdirat(h->files.fd, gone, 0700) < 0 ||
+	     renameat(h->files.fd, from, h->files.fd, to) < 0))
 		return false;
-	h->has_gone = true;
-	h->gone_at_ns = 0;
+	h->files.has_gone = true;
+	h->files.gone_at_ns = 0;
 	return true;
 }
 
@@ -275,14 +276,14 @@ void files_delete(struct history *h, const char *id)
 	for (size_t i = 0; i < ARRAY_SIZE(suffixes); i++)
 		(void)history_output_delete(h, id, (enum history_stream)i);
 	(void)snprintf(name, sizeof(name), "%.2s/%s", id + 3, id);
-	if (faccessat(h->files_fd, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0 &&
+	if (faccessat(h->files.fd, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0 &&
 	    !files_move_away(h, name, id))
-		files_remove_tree(h->files_fd, name);
+		files_remove_tree(h->files.fd, name);
 }
 
 bool files_are_going(const struct history *h)
 {
-	return h->has_gone && clock_now_ns() >= h->gone_at_ns;
+	return h->files.has_gone && clock_now_ns() >= h->files.gone_at_ns;
 }
 
 bool files_empty_gone(struct history *h)
@@ -291,12 +292,12 @@ bool files_empty_gone(struct history *h)
 
 	if (!files_are_going(h))
 		return false;
-	files_remove_some(&r, h->files_fd, gone, 0);
-	h->has_gone = faccessat(h->files_fd, gone, F_OK, AT_SYMLINK_NOFOLLOW) == 0 ||
-		      errno != ENOENT;
+	files_remove_some(&r, h->files.fd, gone, 0);
+	h->files.has_gone = faccessat(h->files.fd, gone, F_OK, AT_SYMLINK_NOFOLLOW) == 0 ||
+			    errno != ENOENT;
 	/* There may be no descriptor for it now, or a name that we may not remove: no caller waits for that. */
 	if (r.removed == 0)
-		h->gone_at_ns = clock_now_ns() + GONE_AGAIN_S * NS_PER_SEC;
+		h->files.gone_at_ns = clock_now_ns() + GONE_AGAIN_S * NS_PER_SEC;
 	return files_are_going(h);
 }
 
@@ -313,7 +314,7 @@ static void files_sweep_dir(struct history *h, int at, const char *shard)
 		/* Requests and outputs are written before there is a row for them. */
 		if (!files_is_dots(entry->d_name) &&
 		    fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-		    st.st_ctim.tv_sec * NS_PER_SEC + st.st_ctim.tv_nsec < h->opened_ns &&
+		    st.st_ctim.tv_sec * NS_PER_SEC + st.st_ctim.tv_nsec < h->files.opened_ns &&
 		    store_get(h, &s, STMT_BY_ID, VALUES(V_SPAN(id))) == 0)
 			files_remove_tree(dirfd(dir), entry->d_name);
 	}
@@ -325,18 +326,18 @@ bool files_sweep(struct history *h)
 	static const char digits[] = "0123456789abcdefghijklmnopqrstuvwxyz";
 
 	/* Directories that are not there cost nothing: go on to the next that is. */
-	while (h->sweep < SWEEP_END) {
-		char shard[3] = { digits[h->sweep / 36], digits[h->sweep % 36], '\0' };
-		bool outputs = faccessat(h->outputs_fd, shard, F_OK, 0) == 0;
-		bool files = faccessat(h->files_fd, shard, F_OK, 0) == 0;
+	while (h->files.sweep < SWEEP_END) {
+		char shard[3] = { digits[h->files.sweep / 36], digits[h->files.sweep % 36], '\0' };
+		bool outputs = faccessat(h->files.outputs_fd, shard, F_OK, 0) == 0;
+		bool files = faccessat(h->files.fd, shard, F_OK, 0) == 0;
 
-		h->sweep++;
+		h->files.sweep++;
 		if (outputs)
-			files_sweep_dir(h, h->outputs_fd, shard);
+			files_sweep_dir(h, h->files.outputs_fd, shard);
 		if (files)
-			files_sweep_dir(h, h->files_fd, shard);
+			files_sweep_dir(h, h->files.fd, shard);
 		if (outputs || files)
 			break;
 	}
-	return h->sweep < SWEEP_END;
+	return h->files.sweep < SWEEP_END;
 }

@@ -13,6 +13,7 @@
  */
 #include "engine/history/store.h"
 
+#include <assert.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>

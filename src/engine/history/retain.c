@@ -6,6 +6,7 @@
  */
 #include "engine/history/store.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/statvfs.h>
@@ -87,6 +88,8 @@ static char *victim_copy(sqlite3_stmt *s, int column)
 static void victim_take(sqlite3_stmt *s, struct victims *all)
 {
 	struct victim *v = &all->list[all->n++];
+
+	assert(all->n <= DELETE_BATCH);
 
 	*v = (struct victim){
 		.at = sqlite3_column_int64(s, 0),
@@ -184,6 +187,7 @@ static int retain_delete_first(struct history *h, struct victims *all, size_t n)
 	if (r < 0)
 		return r;
 	h->marks = m;
+	assert(all->tried <= n);
 	for (size_t i = n - all->tried; i < n; i++)
 		files_delete(h, all->list[i].id);
 	return (int)all->tried;

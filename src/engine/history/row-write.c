@@ -7,6 +7,7 @@
  */
 #include "engine/history/store.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -134,6 +135,7 @@ int64_t accept_time(const struct history *h, const struct history_new *in)
 
 void accept_took(struct history *h, int64_t at)
 {
+	assert(h->burst_at <= h->last_at);
 	if (at <= h->last_at)
 		return;
 	if (at != h->last_at + 1)

@@ -15,6 +15,7 @@
  */
 #include "engine/history/store.h"
 
+#include <assert.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -185,6 +186,7 @@ int history_begin(struct history *h, struct error *err)
 
 	if (r < 0)
 		return store_say(err, r);
+	assert(!h->group);
 	h->group = true;
 	h->group_error = 0;
 	return 0;
@@ -291,7 +293,7 @@ static int on_commit(void *data, sqlite3 *db, const char *name, int pages)
 	h->wal_pages = pages;
 	h->unsettled = true;
 	h->written_ns = clock_now_ns();
-	if (pages >= LATE_CHECKPOINT * h->log_pages)
+	if (pages >= LATE_CHECKPOINT * h->reserve.log_pages)
 		(void)store_checkpoint(h);
 	return SQLITE_OK;
 }

@@ -47,10 +47,29 @@ struct arrivals {
 	bool torn; /* behind these bytes lies something that is no record */
 };
 
+/* disk-reserve.c */
+struct history_reserve {
+	int fd;
+	bool spent;    /* given up for those that must still write */
+	int64_t bytes; /* the room that is set aside */
+	int log_pages; /* from so many on, the log is written into the database */
+};
+
+/* output-files.c */
+struct history_files {
+	int outputs_fd, fd; /* of the directories outputs/ and files/ */
+	unsigned sweep;	    /* next directory to look for orphans in; SWEEP_END: done */
+	bool has_gone;	    /* there may be files of what was deleted */
+	int64_t gone_at_ns; /* monotonic: when these are next removed */
+	int64_t opened_ns; /* by the clock that files are dated with: what is not older is no orphan */
+};
+
 struct history {
 	sqlite3 *db;
 	sqlite3_stmt *stmts[_STMT_MAX];
-	int dir_fd, lock_fd, outputs_fd, files_fd, reserve_fd;
+	int dir_fd, lock_fd;
+	struct history_reserve reserve;
+	struct history_files files;
 	char *database; /* path */
 	struct history_options options;
 	char node[65];
@@ -65,9 +84,6 @@ struct history {
 	struct marks marks;
 	struct arrivals arrivals;
 	struct history_health health;
-	bool reserve_spent;    /* given up for those that must still write */
-	int64_t reserve_bytes; /* the room that is set aside */
-	int log_pages;	       /* from so many on, the log is written into the database */
 	bool recovery_waits; /* rows of a dead process still say `running`: there was no room for results */
 	bool damaged;	     /* SQLite said that the file is not what it wrote: unsound_set() */
 	bool repairing;	     /* there is a struct history_repair */
@@ -76,10 +92,6 @@ struct history {
 	bool unsettled;	     /* something was written since everything was last on the disk */
 	int64_t written_ns;  /* monotonic: the last commit */
 	int wal_pages;
-	unsigned sweep;	    /* next directory to look for orphans in; SWEEP_END: done */
-	bool has_gone;	    /* there may be files of what was deleted */
-	int64_t gone_at_ns; /* monotonic: when these are next removed */
-	int64_t opened_ns; /* by the clock that files are dated with: what is not older is no orphan */
 };
 
 /* The columns of a narrow row, in the order row_read() takes them. */

@@ -432,7 +432,7 @@ static void test_files_of_arrivals(void **state)
 	assert_false(history_health(f->h).clean);
 	assert_int_equal(arrivals_waiting(f->h), 100);
 	settle(f);
-	assert_int_equal(f->h->sweep, SWEEP_END);
+	assert_int_equal(f->h->files.sweep, SWEEP_END);
 	for (unsigned i = 1; i <= 100; i++) {
 		char id[HISTORY_ID];
 		_cleanup_close_ int fd = history_output_open(f->h, make_id(id, i), HISTORY_STDOUT);

@@ -528,7 +528,7 @@ static void test_many_files_go_in_steps(void **state)
 	(void)put(f, "alice", STATUS_SUCCESS);
 	make_files(f, make_id(ids[0], f->ids), FILES);
 	assert_int_equal(history_delete_some(f->h, NULL, NULL), 1);
-	f->h->has_gone = false;
+	f->h->files.has_gone = false;
 	reopen(f);
 	assert_int_equal(count_below(f->dir), FILES);
 	settle(f);
@@ -561,12 +561,12 @@ static void test_files_that_do_not_go_now(void **state)
 	assert_false(files_empty_gone(f->h));
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &usual), 0);
 	assert_int_equal(count_below(f->dir), 3);
-	assert_true(f->h->has_gone && !files_are_going(f->h));
+	assert_true(f->h->files.has_gone && !files_are_going(f->h));
 	/* A minute later. */
-	f->h->gone_at_ns = 0;
+	f->h->files.gone_at_ns = 0;
 	settle(f);
 	assert_int_equal(count_below(f->dir), 0);
-	assert_false(f->h->has_gone);
+	assert_false(f->h->files.has_gone);
 }
 
 int main(void)

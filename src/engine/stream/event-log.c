@@ -4,6 +4,7 @@
 
 #include "base/fd.h"
 
+#include <assert.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -351,5 +352,6 @@ int event_log_keep(struct event_log *t)
 	}
 	t->filed += (int64_t)done;
 	t->memory.len = 0;
+	assert(t->filed == t->end.offset);
 	return 0;
 }

@@ -4,6 +4,7 @@
 
 #include "base/parse.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -216,6 +217,8 @@ int events_replay(struct events *l, const int64_t bytes[2], int log_fd, bool inc
 static int events_bytes_step(const struct events *l, int output, struct step *ret)
 {
 	int64_t rest = l->bytes[output] - ret->after.bytes[output];
+
+	assert(rest > 0);
 
 	ret->kind = output ? EVENT_STDERR : EVENT_STDOUT;
 	ret->offset = ret->after.bytes[output];

@@ -2,6 +2,7 @@
 /* See watcher.h. */
 #include "engine/stream/watcher.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 struct watcher {
@@ -38,6 +39,7 @@ static void watcher_stop_waiting(struct watcher *w)
 {
 	if (!w->waits_at)
 		return;
+	assert(*w->waits_at == w);
 	*w->waits_at = w->next_waiting;
 	if (w->next_waiting)
 		w->next_waiting->waits_at = w->waits_at;
