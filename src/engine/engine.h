@@ -278,7 +278,9 @@ struct engine_query { /* as struct history_filter */
 	const char *text;
 	int64_t since_ns, until_ns;
 	const char *cursor;
-	int64_t limit; /* 0: 50 */
+	int64_t limit;		   /* 0: 50 */
+	bool (*pause)(void *data); /* of statistics: as that of struct history_window */
+	void *pause_data;
 };
 /* {"executions": [{"id", "status", "language", "exit_code", "created_at", "duration", …}], "next": CURSOR | null} */
 int engine_list(struct engine *e, const struct engine_query *query, json_t **ret,

@@ -153,7 +153,9 @@ int engine_stats(struct engine *e, const struct engine_query *q, json_t **ret, s
 					 .since_ns = q->since_ns,
 					 .until_ns = q->until_ns,
 					 .language = q->language,
-					 .label = q->label };
+					 .label = q->label,
+					 .pause = q->pause,
+					 .pause_data = q->pause_data };
 	struct history_health health = history_health(e->o.history);
 	json_t *root, *now;
 	int r = history_stats(e->o.history, &window, &root, err);

@@ -256,6 +256,12 @@ struct history_window {
 	int64_t since_ns, until_ns; /* 0: open */
 	/* Only of one language, or with one label ("name=value"): sums are kept of each, not of both together. */
 	const char *language, *label;
+	/*
+	 * Called after each millisecond or two of work, or NULL. Meanwhile other functions of this header may be called. False:
+	 * no reader is left, and what is there so far is the answer.
+	 */
+	bool (*pause)(void *data);
+	void *pause_data;
 };
 int history_stats(struct history *h, const struct history_window *window, json_t **ret,
 		  struct error *err) _must_check_;

@@ -170,7 +170,10 @@ json_t *run_histogram_to_json(const struct run_histogram *t)
 enum {
 	NAMES_MAX = 256,      /* languages and labels in one answer */
 	TALLIES_READ = 20000, /* the newest; older ones are left out and `since` says so */
-	COUNT_FIRST = 20480,  /* ended executions that may be counted before the answer */
+	COUNT_FIRST = 20480,  /* ended executions that may be counted before the answer, … */
+	COUNT_STEP = 512,     /* … so many at a time */
+	PIECE_BUCKETS = 8,    /* in the first piece; then as many as have so many tallies: */
+	PIECE_TALLIES = 1000,
 };
 
 struct sum {
@@ -181,7 +184,7 @@ struct sum {
 
 struct sums {
 	struct sum *list[NAMES_MAX];
-	size_t n;
+	size_t n, found;  /* found: the last */
 	int64_t oldest_s; /* of what was read */
 	bool cut;	  /* there was more */
 };
@@ -199,9 +202,15 @@ static struct sum *sums_find(struct sums *all, enum sum_kind kind, const char *n
 {
 	struct sum *sum;
 
-	for (size_t i = 0; i < all->n; i++)
-		if (all->list[i]->kind == kind && strcmp(all->list[i]->name, name) == 0)
-			return all->list[i];
+	/* The tallies of each bucket come in the same order: the next one is mostly the one behind the last. */
+	for (size_t i = 0; i < all->n; i++) {
+		const size_t at = (all->found + 1 + i) % all->n;
+
+		if (all->list[at]->kind == kind && strcmp(all->list[at]->name, name) == 0) {
+			all->found = at;
+			return all->list[at];
+		}
+	}
 	if (all->n == NAMES_MAX)
 		return NULL;
 	sum = calloc(1, sizeof(*sum));
@@ -233,16 +242,17 @@ static struct time_range stats_range(const struct history_window *w)
 	return r;
 }
 
-static int sums_read(struct history *h, const char *caller, const struct time_range *range,
-		     struct sums *all)
+/* Adds the tallies of [from, to); *n counts them. */
+static int sums_read_piece(struct history *h, const char *caller, const struct time_range *piece,
+			   struct sums *all, int *n)
 {
-	int n = 0, r = 0;
+	int r = 0;
 	_cleanup_stmt_ sqlite3_stmt *s = store_ask(
 		h, &r, caller ? STMT_TALLY_SUM_OF : STMT_TALLY_SUM,
-		VALUES(V_NUMBER(range->span), V_NUMBER(range->from), V_NUMBER(range->to),
+		VALUES(V_NUMBER(piece->span), V_NUMBER(piece->from), V_NUMBER(piece->to),
 		       V_TEXT(caller)));
 
-	while (s && (r = store_step(h, s)) > 0) {
+	while (s && !all->cut && (r = store_step(h, s)) > 0) {
 		struct sum *sum = sums_find(all, (enum sum_kind)sqlite3_column_int(s, 0),
 					    (const char *)sqlite3_column_text(s, 1));
 
@@ -250,11 +260,31 @@ static int sums_read(struct history *h, const char *caller, const struct time_ra
 			(void)run_histogram_read(&sum->tally, sqlite3_column_blob(s, 2),
 						 (size_t)sqlite3_column_bytes(s, 2));
 		all->oldest_s = sqlite3_column_int64(s, 3);
-		all->cut = ++n == TALLIES_READ;
-		if (all->cut)
-			break;
+		all->cut = ++*n == TALLIES_READ;
 	}
 	return MIN(r, 0);
+}
+
+/* The newest first, some thousand tallies at a time: how many a bucket has is only known when they are read. */
+static int sums_read(struct history *h, const struct history_window *window,
+		     const struct time_range *range, struct sums *all)
+{
+	struct time_range piece = { .span = range->span, .to = range->to };
+	int64_t width_s = PIECE_BUCKETS * range->span;
+	int n = 0, before = 0, r = 0;
+
+	for (; r >= 0 && piece.to > range->from && !all->cut; piece.to = piece.from) {
+		if (window->pause && n > before && !window->pause(window->pause_data))
+			break;
+		piece.from = piece.to - range->from > width_s ? piece.to - width_s : range->from;
+		before = n;
+		r = sums_read_piece(h, window->caller, &piece, all, &n);
+		if (n - before < PIECE_TALLIES / 2)
+			width_s *= 2;
+		else if (n - before > PIECE_TALLIES)
+			width_s = MAX(width_s / 2 / range->span, (int64_t)1) * range->span;
+	}
+	return r;
 }
 
 static json_t *stats_instant(int64_t s)
@@ -313,10 +343,14 @@ int history_stats(struct history *h, const struct history_window *window, json_t
 		return error_field(err, "label",
 				   "label: statistics are kept by language and by label; give "
 				   "one of the two");
-	if (r >= 0 && !h->group && !h->health.degraded)
-		r = indexer_count(h, COUNT_FIRST);
+	for (int n = 0; r >= 0 && n < COUNT_FIRST && !h->group && !h->health.degraded;
+	     n += COUNT_STEP) {
+		r = indexer_count(h, COUNT_STEP);
+		if (r <= 0 || (window->pause && !window->pause(window->pause_data)))
+			break;
+	}
 	if (r >= 0)
-		r = sums_read(h, window->caller, &range, &all);
+		r = sums_read(h, window, &range, &all);
 	if (r < 0)
 		return store_say(err, r);
 	root = sums_to_json(&all, &range, window);

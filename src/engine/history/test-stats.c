@@ -287,17 +287,84 @@ static void test_tally(void **state _unused_)
 	assert_int_equal(run_histogram_read(&b, "\xff\xff\1\0\0\0\0\0\0\0", 10), -EBADMSG);
 }
 
+struct pauses {
+	struct history_fixture *f;
+	int n, most;
+};
+
+/* Another question, and another row, meanwhile. */
+static bool on_pause(void *data)
+{
+	struct pauses *p = data;
+	json_t *other = NULL;
+
+	if (p->n++ == 0) {
+		assert_int_equal(history_stats(p->f->h, &(struct history_window){ .since_ns = 1 },
+					       &other, NULL),
+				 0);
+		(void)put(p->f, "bob", STATUS_SUCCESS);
+	}
+	json_decref(other);
+	return p->n < p->most;
+}
+
+static json_int_t paused_total(struct history_fixture *f, int most, int *ret_pauses)
+{
+	struct pauses p = { .f = f, .most = most };
+	const struct history_window window = { .caller = "alice",
+					       .since_ns = clock_realtime_ns() - 3600 * NS_PER_SEC,
+					       .pause = on_pause,
+					       .pause_data = &p };
+	json_t *stats = NULL;
+	json_int_t total;
+
+	assert_int_equal(history_stats(f->h, &window, &stats, NULL), 0);
+	total = json_integer_value(json_object_get(stats, "total"));
+	json_decref(stats);
+	*ret_pauses = p.n;
+	return total;
+}
+
+/* Many sums are read in pieces, between which others are served. */
+static void test_pauses(void **state)
+{
+	enum { MINUTES = 50, NAMES = 100 };
+	struct history_fixture *f = *state;
+	const int64_t now_s = clock_realtime_ns() / NS_PER_SEC;
+	struct run_histogram one = { .ended = { [STATUS_SUCCESS] = 1 } };
+	_cleanup_buf_ struct buf data = { .max = 1024 };
+	char name[32] = "";
+	int pauses;
+
+	assert_int_equal(run_histogram_write(&one, &data), 0);
+	assert_int_equal(history_begin(f->h, NULL), 0);
+	for (int i = 0; i < MINUTES * NAMES; i++) {
+		const int64_t minute = now_s - now_s % SPAN_MINUTE - i / NAMES * SPAN_MINUTE;
+		const bool whole = i % NAMES == 0;
+
+		(void)snprintf(name, sizeof(name), whole ? "" : "job=%d", i % NAMES);
+		assert_int_equal(
+			store_do(f->h, STMT_TALLY_SET,
+				 VALUES(V_NUMBER(SPAN_MINUTE), V_NUMBER(minute), V_TEXT("alice"),
+					V_NUMBER(whole ? HISTOGRAM_ALL : HISTOGRAM_LABEL),
+					V_TEXT(name), V_BLOB(data.data, data.len))),
+			0);
+	}
+	assert_int_equal(history_commit(f->h, NULL), 0);
+	assert_int_equal(paused_total(f, 1000, &pauses), MINUTES);
+	assert_in_range(pauses, 3, MINUTES);
+	assert_in_range(paused_total(f, 2, &pauses), 1, MINUTES - 1);
+	assert_int_equal(pauses, 2);
+}
+
 int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
 	const struct CMUnitTest tests[] = {
-		CASE(test_sums),
-		CASE(test_windows),
-		CASE(test_made_up_labels),
-		CASE(test_retention),
-		CASE(test_retention_is_fair),
-		CASE(test_retention_by_age),
-		cmocka_unit_test(test_tally),
+		CASE(test_pauses),	     CASE(test_sums),
+		CASE(test_windows),	     CASE(test_made_up_labels),
+		CASE(test_retention),	     CASE(test_retention_is_fair),
+		CASE(test_retention_by_age), cmocka_unit_test(test_tally),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

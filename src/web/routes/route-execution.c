@@ -258,12 +258,20 @@ static int get_executions(struct request_ctx *ctx)
 	return request_query(ctx, "ids") ? respond_many(ctx) : answer_query(ctx, list_in_pieces);
 }
 
+static bool pause_stats(void *data)
+{
+	return request_pause(data);
+}
+
 static int ask_stats(struct request_ctx *ctx, const struct engine_query *query, json_t **ret,
 		     struct error *err)
 {
 	struct api *api = request_app(ctx);
+	struct engine_query asked = *query;
 
-	return engine_stats(api->engine, query, ret, err);
+	asked.pause = pause_stats;
+	asked.pause_data = ctx;
+	return engine_stats(api->engine, &asked, ret, err);
 }
 
 static int get_stats(struct request_ctx *ctx)
