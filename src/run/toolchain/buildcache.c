@@ -6,26 +6,21 @@
  */
 #include "run/toolchain/buildcache.h"
 
-#include <dirent.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/fd.h"
 #include "run/toolchain/data.h"
+#include "run/toolchain/kept.h"
 
 #define MAGIC "ATOLLBC1"
 
 enum {
 	MAGIC_LEN = 8,
-	HASH_LEN = SHA256_HEX - 1,
+	HASH_LEN = KEPT_KEY_LEN,
 	HEADER_LEN = MAGIC_LEN + HASH_LEN,
-	ENTRIES_MAX = 65536, /* read by one sweep */
-	STALE_SECONDS = 3600,
 };
 
 struct record_header {
@@ -33,18 +28,6 @@ struct record_header {
 	uint32_t path_len; /* without the NUL that follows the path */
 	uint32_t mode;
 };
-
-static int hash_tool(struct sha256 *hash, const char *image, const char *path)
-{
-	struct tool_id id;
-	int r = tool_identify(image, path, &id);
-
-	if (r < 0)
-		return r;
-	sha256_update(hash, path, strlen(path) + 1);
-	sha256_update(hash, &id, sizeof(id));
-	return 0;
-}
 
 static int by_path(const void *a, const void *b)
 {
@@ -84,9 +67,7 @@ int buildcache_key(const struct buildcache_input *in, char ret[SHA256_HEX])
 	sha256_update(&hash, in->language->name, strlen(in->language->name) + 1);
 	sha256_words(&hash, in->argv);
 	sha256_words(&hash, in->env);
-	r = hash_tool(&hash, in->image, in->language->runtime);
-	for (const char **need = in->language->needs; r == 0 && *need; need++)
-		r = hash_tool(&hash, in->image, *need);
+	r = kept_hash_language(&hash, in->image, in->language);
 	if (r < 0)
 		return r;
 	sha256_update(&hash, &n_files, sizeof(n_files));
@@ -102,11 +83,6 @@ void build_product_done(struct build_product *p)
 	free(p->files);
 	free(p->bytes);
 	*p = (struct build_product){ 0 };
-}
-
-static bool is_key(const char *key)
-{
-	return strlen(key) == HASH_LEN && strspn(key, "0123456789abcdef") == HASH_LEN;
 }
 
 static void hash_block(const char *bytes, size_t n, char ret[SHA256_HEX])
@@ -168,7 +144,7 @@ int buildcache_load(int cache_fd, const char *key, struct build_product *ret)
 	int r;
 
 	buf_init(&content, (size_t)BUILDCACHE_BYTES_MAX);
-	if (dir_fd < 0 || !is_key(key))
+	if (dir_fd < 0 || !kept_is_key(key))
 		return -ENOENT;
 	fd = openat(dir_fd, key, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	if (fd < 0)
@@ -217,106 +193,20 @@ static int product_encode(const struct build_product *product, struct buf *ret)
 	return 0;
 }
 
-struct cached_build {
-	char name[HASH_LEN + 1];
-	int64_t size;
-	struct timespec used;
-};
-
-static int oldest_first(const void *a, const void *b)
+static bool build_look(int dir_fd, const char *name, struct kept_entry *ret)
 {
-	const struct cached_build *x = a, *y = b;
+	struct stat st;
 
-	if (x->used.tv_sec != y->used.tv_sec)
-		return x->used.tv_sec < y->used.tv_sec ? -1 : 1;
-	return (x->used.tv_nsec > y->used.tv_nsec) - (x->used.tv_nsec < y->used.tv_nsec);
+	if (fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return false;
+	ret->bytes = st.st_size;
+	ret->used = st.st_mtim;
+	return true;
 }
 
-static bool is_stale_build(const char *name, const struct stat *st)
+static void build_remove(int dir_fd, const char *name)
 {
-	return strncmp(name, ".new-", 5) == 0 && st->st_mtim.tv_sec + STALE_SECONDS < time(NULL);
-}
-
-/* Fills *ret with every entry; removes files that a crashed writer left. */
-static size_t list_entries(DIR *dir, struct cached_build **ret)
-{
-	struct cached_build *entries = NULL;
-	size_t n = 0, capacity = 0;
-	struct dirent *d;
-
-	while (n < ENTRIES_MAX && (d = readdir(dir))) {
-		struct stat st;
-
-		if (fstatat(dirfd(dir), d->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-			continue;
-		if (is_stale_build(d->d_name, &st))
-			(void)unlinkat(dirfd(dir), d->d_name, 0);
-		if (!is_key(d->d_name))
-			continue;
-		if (n == capacity) {
-			size_t more = capacity ? capacity * 2 : 64;
-			struct cached_build *grown = realloc(entries, more * sizeof(*entries));
-
-			if (!grown)
-				break;
-			entries = grown;
-			capacity = more;
-		}
-		memcpy(entries[n].name, d->d_name, sizeof(entries[n].name));
-		entries[n].size = st.st_size;
-		entries[n].used = st.st_mtim;
-		n++;
-	}
-	*ret = entries;
-	return n;
-}
-
-static void sweep(int dir_fd, int64_t max_bytes)
-{
-	_cleanup_free_ struct cached_build *entries = NULL;
-	int64_t sum = 0;
-	size_t n;
-	DIR *dir;
-	int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-
-	if (fd < 0)
-		return;
-	dir = fdopendir(fd);
-	if (!dir) {
-		(void)fd_close(fd);
-		return;
-	}
-	n = list_entries(dir, &entries);
-	for (size_t i = 0; i < n; i++)
-		sum += entries[i].size;
-	if (sum > max_bytes)
-		qsort(entries, n, sizeof(*entries), oldest_first);
-	for (size_t i = 0; i < n && sum > max_bytes; i++) {
-		(void)unlinkat(dir_fd, entries[i].name, 0);
-		sum -= entries[i].size;
-	}
-	(void)closedir(dir);
-}
-
-static int write_entry(int dir_fd, const char *key, const struct buf *content)
-{
-	_cleanup_close_ int fd = -EBADF;
-	char temporary[32];
-	uint64_t salt;
-	int r;
-
-	if (getrandom(&salt, sizeof(salt), 0) != (ssize_t)sizeof(salt))
-		return -EIO;
-	(void)snprintf(temporary, sizeof(temporary), ".new-%016llx", (unsigned long long)salt);
-	fd = openat(dir_fd, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-	if (fd < 0)
-		return -errno;
-	r = fd_write_all(fd, content->data, content->len);
-	if (r == 0 && renameat(dir_fd, temporary, dir_fd, key) < 0)
-		r = -errno;
-	if (r < 0)
-		(void)unlinkat(dir_fd, temporary, 0);
-	return r;
+	(void)unlinkat(dir_fd, name, 0);
 }
 
 int buildcache_store(int cache_fd, const char *key, const struct build_product *product,
@@ -329,12 +219,13 @@ int buildcache_store(int cache_fd, const char *key, const struct build_product *
 	buf_init(&content, (size_t)(max_bytes / 4));
 	if (dir_fd < 0)
 		return dir_fd;
-	if (!is_key(key) || product->n_files == 0 || product->n_files > BUILDCACHE_FILES_MAX)
+	if (!kept_is_key(key) || product->n_files == 0 || product->n_files > BUILDCACHE_FILES_MAX)
 		return -EINVAL;
 	r = product_encode(product, &content);
 	if (r == 0)
-		r = write_entry(dir_fd, key, &content);
+		r = kept_write(dir_fd, key, content.data, content.len);
 	if (r == 0)
-		sweep(dir_fd, max_bytes);
+		kept_sweep(dir_fd,
+			   &(struct kept_rules){ max_bytes, SIZE_MAX, build_look, build_remove });
 	return r;
 }

@@ -79,17 +79,6 @@ static int find_beside(const char *file, char **ret)
 	return -ENOENT;
 }
 
-static int find_beside_program(char **ret)
-{
-	char exe[PATH_MAX];
-	ssize_t n = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
-
-	if (n <= 0)
-		return -ENOENT;
-	exe[n] = '\0';
-	return find_beside(exe, ret);
-}
-
 /* A program of another author uses libatoll.so: then the data is beside the library. */
 static int find_beside_library(char **ret)
 {
@@ -104,12 +93,20 @@ int data_find(const char *option, char **ret, struct error *err)
 {
 	static const char *const system_dirs[] = { "/usr/local/share/atoll", "/usr/share/atoll" };
 	const char *named = getenv("ATOLL_DATA_DIR");
+	char exe[PATH_MAX];
+	ssize_t len;
 
 	if (option)
 		return use_named(option, "data_dir", ret, err);
 	if (named && *named)
 		return use_named(named, "ATOLL_DATA_DIR", ret, err);
-	if (find_beside_program(ret) == 0 || find_beside_library(ret) == 0)
+	len = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
+	if (len > 0) {
+		exe[len] = '\0';
+		if (find_beside(exe, ret) == 0)
+			return 0;
+	}
+	if (find_beside_library(ret) == 0)
 		return 0;
 	for (size_t i = 0; i < ARRAY_SIZE(system_dirs); i++) {
 		if (has_languages(system_dirs[i]))

@@ -72,13 +72,6 @@ static void skip_blanks(struct import_scan *s)
 	}
 }
 
-static void skip_line(struct import_scan *s)
-{
-	const char *newline = memchr(s->p, '\n', (size_t)(s->end - s->p));
-
-	s->p = newline ? newline : s->end;
-}
-
 static bool at_triple(const struct import_scan *s, char quote)
 {
 	return s->end - s->p >= 3 && s->p[0] == quote && s->p[1] == quote && s->p[2] == quote;
@@ -144,15 +137,6 @@ static void take_import(struct import_scan *s)
 	}
 }
 
-/* `from a.b import c`, after its first word. */
-static void take_from(struct import_scan *s)
-{
-	struct import_word module;
-
-	if (take_module(s, &module) && import_word_is(take_word(s), "import"))
-		s->found(s->data, module.text, module.len);
-}
-
 /* `("a.b"` of a call with a literal argument. */
 static void take_call(struct import_scan *s)
 {
@@ -179,15 +163,18 @@ static void take_call(struct import_scan *s)
 static void take_statement(struct import_scan *s)
 {
 	bool fresh = s->fresh;
-	struct import_word w = take_word(s);
+	struct import_word w = take_word(s), module;
 
 	s->fresh = false;
-	if (fresh && import_word_is(w, "import"))
+	if (fresh && import_word_is(w, "import")) {
 		take_import(s);
-	else if (fresh && import_word_is(w, "from"))
-		take_from(s);
-	else if (import_word_is(w, "__import__") || import_word_is(w, "import_module"))
+	} else if (fresh && import_word_is(w, "from")) {
+		/* `from a.b import c` */
+		if (take_module(s, &module) && import_word_is(take_word(s), "import"))
+			s->found(s->data, module.text, module.len);
+	} else if (import_word_is(w, "__import__") || import_word_is(w, "import_module")) {
 		take_call(s);
+	}
 }
 
 void imports_scan(const char *code, size_t len,
@@ -208,7 +195,9 @@ void imports_scan(const char *code, size_t len,
 		if (is_import_letter(*s.p)) {
 			take_statement(&s);
 		} else if (*s.p == '#') {
-			skip_line(&s);
+			const char *newline = memchr(s.p, '\n', (size_t)(s.end - s.p));
+
+			s.p = newline ? newline : s.end;
 		} else if (*s.p == '"' || *s.p == '\'') {
 			skip_string(&s);
 			s.fresh = false;

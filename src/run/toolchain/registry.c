@@ -70,15 +70,6 @@ struct registry *registry_free(struct registry *reg)
 	return NULL;
 }
 
-static const struct language *loaded(const struct registry *reg, const char *stem)
-{
-	for (size_t i = 0; i < reg->n; i++) {
-		if (strcmp(reg->languages[i]->name, stem) == 0)
-			return reg->languages[i];
-	}
-	return NULL;
-}
-
 /* As a whole word: "sh" is part of nearly every file. */
 static bool has_word(const char *text, const char *word)
 {
@@ -106,9 +97,12 @@ static int load_language(struct registry *reg, const char *stem, const char *nee
 	struct document doc;
 	int r;
 
-	*ret = loaded(reg, stem);
-	if (*ret)
-		return 0;
+	for (size_t i = 0; i < reg->n; i++)
+		if (strcmp(reg->languages[i]->name, stem) == 0) {
+			*ret = reg->languages[i];
+			return 0;
+		}
+	*ret = NULL;
 	if (reg->n == LANGUAGES_MAX)
 		return error_set(err, ERROR_INTERNAL, E2BIG, "more than %d languages",
 				 LANGUAGES_MAX);
@@ -305,60 +299,38 @@ const char *registry_open_version(const struct language *found, const char *aske
 	return !at || strchr(found->id, '@') || language_matches(found, asked) ? NULL : at + 1;
 }
 
-static int detect_by_extension(struct registry *reg, const char *path, const struct language **ret,
-			       struct error *err)
-{
-	const char *base = strrchr(path, '/'), *dot;
-	int r;
-
-	base = base ? base + 1 : path;
-	dot = strrchr(base, '.');
-	if (!dot || dot == base || dot[1] == '\0' || strlen(dot + 1) > NAME_LEN_MAX)
-		return -ENOENT;
-	r = load_all(reg, dot + 1, err);
-	if (r < 0)
-		return r;
-	for (size_t i = 0; i < reg->n; i++) {
-		if (language_has_extension(reg->languages[i], dot + 1)) {
-			*ret = reg->languages[i];
-			return 0;
-		}
-	}
-	return -ENOENT;
-}
-
-static int detect_by_shebang(struct registry *reg, const char *head, size_t n,
-			     const struct language **ret, struct error *err)
-{
-	const char *end;
-	int r;
-
-	if (n < 3 || head[0] != '#' || head[1] != '!')
-		return -ENOENT;
-	end = memchr(head, '\n', n);
-	r = load_all(reg, "shebangs", err);
-	if (r < 0)
-		return r;
-	for (size_t i = 0; i < reg->n; i++) {
-		if (language_has_shebang(reg->languages[i], head, end ? (size_t)(end - head) : n)) {
-			*ret = reg->languages[i];
-			return 0;
-		}
-	}
-	return -ENOENT;
-}
-
 int registry_detect(struct registry *reg, const struct registry_sample *sample,
 		    const struct language **ret, struct error *err)
 {
-	int r = -ENOENT;
+	const char *slash = sample->path ? strrchr(sample->path, '/') : NULL;
+	const char *base = slash ? slash + 1 : sample->path;
+	const char *dot = base ? strrchr(base, '.') : NULL;
+	const char *head = sample->head;
+	int r;
 
-	if (sample->path)
-		r = detect_by_extension(reg, sample->path, ret, err);
-	if (r == -ENOENT && sample->head)
-		r = detect_by_shebang(reg, sample->head, sample->head_len, ret, err);
-	if (r != -ENOENT)
-		return r;
+	if (dot && dot != base && dot[1] != '\0' && strlen(dot + 1) <= NAME_LEN_MAX) {
+		r = load_all(reg, dot + 1, err);
+		if (r < 0)
+			return r;
+		for (size_t i = 0; i < reg->n; i++)
+			if (language_has_extension(reg->languages[i], dot + 1)) {
+				*ret = reg->languages[i];
+				return 0;
+			}
+	}
+	if (head && sample->head_len >= 3 && head[0] == '#' && head[1] == '!') {
+		const char *end = memchr(head, '\n', sample->head_len);
+		size_t n = end ? (size_t)(end - head) : sample->head_len;
+
+		r = load_all(reg, "shebangs", err);
+		if (r < 0)
+			return r;
+		for (size_t i = 0; i < reg->n; i++)
+			if (language_has_shebang(reg->languages[i], head, n)) {
+				*ret = reg->languages[i];
+				return 0;
+			}
+	}
 	if (sample->path && sample->head_len > 4 && memcmp(sample->head, "\177ELF", 4) == 0)
 		return error_set(
 			err, ERROR_RUNTIME, ENOPKG,
@@ -383,35 +355,28 @@ int registry_list(struct registry *reg, const char *word, const struct language 
 	return 0;
 }
 
-static int read_runner(struct registry *reg, const char *name, struct runner_file *ret)
-{
-	_cleanup_buf_ struct buf text = { .max = DATA_FILE_MAX };
-	char relative[PATH_MAX];
-	struct runner_file runner = { .name = strdup(name) };
-
-	if (!runner.name)
-		return -ENOMEM;
-	if (snprintf(relative, sizeof(relative), "runners/%s", name) >= (int)sizeof(relative))
-		runner.r = -ENAMETOOLONG;
-	else
-		runner.r = data_read(reg->data_dir, relative, &text, NULL);
-	runner.len = text.len;
-	runner.text = buf_take(&text);
-	*ret = runner;
-	return 0;
-}
-
 int registry_runner(struct registry *reg, const char *name, struct span *ret)
 {
 	struct runner_file *runner = reg->runners, *end = reg->runners + reg->n_runners;
-	int r;
 
 	while (runner < end && strcmp(runner->name, name) != 0)
 		runner++;
 	if (runner == end) {
-		r = reg->n_runners == RUNNERS_MAX ? -E2BIG : read_runner(reg, name, runner);
-		if (r < 0)
-			return r;
+		_cleanup_buf_ struct buf text = { .max = DATA_FILE_MAX };
+		char relative[PATH_MAX];
+
+		if (reg->n_runners == RUNNERS_MAX)
+			return -E2BIG;
+		*runner = (struct runner_file){ .name = strdup(name) };
+		if (!runner->name)
+			return -ENOMEM;
+		if (snprintf(relative, sizeof(relative), "runners/%s", name) >=
+		    (int)sizeof(relative))
+			runner->r = -ENAMETOOLONG;
+		else
+			runner->r = data_read(reg->data_dir, relative, &text, NULL);
+		runner->len = text.len;
+		runner->text = buf_take(&text);
 		reg->n_runners++;
 	}
 	if (runner->r < 0)
@@ -444,23 +409,9 @@ static int add_state(json_t *object, const struct language *lang, const struct p
 						"problem", available ? NULL : problem.text));
 }
 
-static json_t *versions_to_json(const struct language *lang, const struct prober *p)
-{
-	json_t *list = json_array();
-
-	for (size_t i = 0; i < lang->n_versions; i++) {
-		const struct language *version = lang->versions[i];
-		json_t *entry = json_pack("{s:s}", "name", version->version_name);
-
-		if (add_state(entry, version, p) == 0)
-			(void)json_array_append(list, entry);
-		json_decref(entry);
-	}
-	return list;
-}
-
 static json_t *language_to_json(const struct language *lang, const struct prober *p)
 {
+	json_t *versions = json_array();
 	json_t *object = json_pack("{s:s, s:s, s:o, s:o, s:b}", "name", lang->name, "title",
 				   lang->title, "aliases",
 				   words_to_json((const char *const *)lang->aliases), "extensions",
@@ -468,10 +419,18 @@ static json_t *language_to_json(const struct language *lang, const struct prober
 				   lang->compile_argv[0] != NULL);
 
 	if (add_state(object, lang, p) < 0) {
+		json_decref(versions);
 		json_decref(object);
 		return NULL;
 	}
-	(void)json_object_set_new(object, "versions", versions_to_json(lang, p));
+	for (size_t i = 0; i < lang->n_versions; i++) {
+		json_t *entry = json_pack("{s:s}", "name", lang->versions[i]->version_name);
+
+		if (add_state(entry, lang->versions[i], p) == 0)
+			(void)json_array_append(versions, entry);
+		json_decref(entry);
+	}
+	(void)json_object_set_new(object, "versions", versions);
 	if (lang->libraries[0]) {
 		bool available = json_is_true(json_object_get(object, "available"));
 		const char *const *names = (const char *const *)lang->libraries;

@@ -11,13 +11,13 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/fd.h"
 #include "base/sha256.h"
 #include "run/toolchain/data.h"
+#include "run/toolchain/kept.h"
 
 enum { LINKS_MAX = 40, VERSION_MAX = 64, PROBE_OUTPUT_MAX = 64 << 10 };
 
@@ -181,12 +181,42 @@ static int extract_version(const char *text, char *ret, size_t size)
 	return -ENODATA;
 }
 
-static int version_key(const struct language *lang, const char *image, char ret[SHA256_HEX])
+/* Takes the request. */
+static int probe(const struct prober *p, json_t *request, struct buf *out)
 {
+	int r;
+
+	if (!request)
+		return -ENOMEM;
+	if (p->image)
+		(void)json_object_set_new(request, "image", json_string(p->image));
+	r = p->run(p->data, request, out);
+	json_decref(request);
+	return r;
+}
+
+static json_t *probe_words(const char *const *words)
+{
+	json_t *array = json_array();
+
+	for (; *words; words++)
+		(void)json_array_append_new(array, json_string(*words));
+	return array;
+}
+
+int language_version(const struct language *lang, const struct prober *p, char **ret)
+{
+	_cleanup_close_ int dir_fd = cache_open_dir(p->cache_fd, "versions"), fd = -EBADF;
+	_cleanup_buf_ struct buf out = { .max = PROBE_OUTPUT_MAX };
+	char key[SHA256_HEX], number[VERSION_MAX], version[VERSION_MAX * 2];
 	struct sha256 hash;
 	struct tool_id id;
-	int r = tool_identify(image, lang->runtime, &id);
+	ssize_t n;
+	int r;
 
+	if (!lang->version_argv[0] || !lang->version_prefix)
+		return -ENODATA;
+	r = tool_identify(p->image, lang->runtime, &id);
 	if (r < 0)
 		return r;
 	sha256_init(&hash);
@@ -194,96 +224,29 @@ static int version_key(const struct language *lang, const char *image, char ret[
 	sha256_update(&hash, lang->version_prefix, strlen(lang->version_prefix) + 1);
 	for (const char **word = lang->version_argv; *word; word++)
 		sha256_update(&hash, *word, strlen(*word) + 1);
-	sha256_final(&hash, ret);
-	return 0;
-}
-
-/* A sandboxed program printed the cached text: only a few bytes of plain text are accepted. */
-static int version_load(int dir_fd, const char *key, char *ret, size_t size)
-{
-	_cleanup_close_ int fd = openat(dir_fd, key, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-	ssize_t n;
-
-	if (fd < 0)
-		return -errno;
-	n = read(fd, ret, size - 1);
-	if (n <= 0)
-		return -ENODATA;
-	ret[n] = '\0';
-	return 0;
-}
-
-static void version_store(int dir_fd, const char *key, const char *version)
-{
-	_cleanup_close_ int fd = -EBADF;
-	char temporary[64];
-	uint64_t salt;
-
-	if (getrandom(&salt, sizeof(salt), 0) != (ssize_t)sizeof(salt))
-		return;
-	(void)snprintf(temporary, sizeof(temporary), ".new-%016llx", (unsigned long long)salt);
-	fd = openat(dir_fd, temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-	if (fd < 0)
-		return;
-	if (fd_write_all(fd, version, strlen(version)) < 0 ||
-	    renameat(dir_fd, temporary, dir_fd, key) < 0)
-		(void)unlinkat(dir_fd, temporary, 0);
-}
-
-static json_t *version_request(const struct language *lang, const char *image)
-{
-	json_t *argv = json_array();
-	json_t *request;
-
-	for (const char **word = lang->version_argv; *word; word++)
-		(void)json_array_append_new(argv, json_string(*word));
-	request = json_pack("{s:s, s:[{s:s, s:o}], s:{s:i}}", "language", lang->id, "stages",
-			    "name", "version", "argv", argv, "limits", "timeout", 20);
-	if (request && image)
-		(void)json_object_set_new(request, "image", json_string(image));
-	return request;
-}
-
-static int version_ask(const struct language *lang, const struct prober *p, char *ret, size_t size)
-{
-	_cleanup_buf_ struct buf out = { .max = PROBE_OUTPUT_MAX };
-	char number[VERSION_MAX];
-	json_t *request;
-	int r;
-
-	if (!p->run)
-		return -ENODATA;
-	request = version_request(lang, p->image);
-	if (!request)
-		return -ENOMEM;
-	r = p->run(p->data, request, &out);
-	json_decref(request);
-	if (r < 0)
-		return r;
-	r = extract_version(out.data ? out.data : "", number, sizeof(number));
-	if (r < 0)
-		return r;
-	(void)snprintf(ret, size, "%s%s", lang->version_prefix, number);
-	return 0;
-}
-
-int language_version(const struct language *lang, const struct prober *p, char **ret)
-{
-	_cleanup_close_ int dir_fd = cache_open_dir(p->cache_fd, "versions");
-	char key[SHA256_HEX], version[VERSION_MAX * 2];
-	int r;
-
-	if (!lang->version_argv[0] || !lang->version_prefix)
-		return -ENODATA;
-	r = version_key(lang, p->image, key);
-	if (r < 0)
-		return r;
-	if (dir_fd < 0 || version_load(dir_fd, key, version, sizeof(version)) < 0) {
-		r = version_ask(lang, p, version, sizeof(version));
+	sha256_final(&hash, key);
+	/* A sandboxed program printed the cached text: only a few bytes of plain text are accepted. */
+	if (dir_fd >= 0)
+		fd = openat(dir_fd, key, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	n = fd >= 0 ? read(fd, version, sizeof(version) - 1) : -1;
+	if (n > 0) {
+		version[n] = '\0';
+	} else {
+		if (!p->run)
+			return -ENODATA;
+		r = probe(p,
+			  json_pack("{s:s, s:[{s:s, s:o}], s:{s:i}}", "language", lang->id,
+				    "stages", "name", "version", "argv",
+				    probe_words((const char *const *)lang->version_argv), "limits",
+				    "timeout", 20),
+			  &out);
+		if (r >= 0)
+			r = extract_version(out.data ? out.data : "", number, sizeof(number));
 		if (r < 0)
 			return r;
+		(void)snprintf(version, sizeof(version), "%s%s", lang->version_prefix, number);
 		if (dir_fd >= 0)
-			version_store(dir_fd, key, version);
+			(void)!kept_write(dir_fd, key, version, strlen(version));
 	}
 	*ret = strdup(version);
 	return *ret ? 0 : -ENOMEM;
@@ -312,22 +275,18 @@ json_t *language_libraries(const struct language *lang, const char *const *modul
 {
 	_cleanup_buf_ struct buf script = { .max = DATA_FILE_MAX },
 				 out = { .max = PROBE_OUTPUT_MAX };
-	json_t *request, *args, *libraries = NULL;
+	json_t *libraries = NULL;
+	int r;
 
 	if (!modules[0] || !p->run || library_script(lang, p, &script) < 0)
 		return NULL;
-	args = json_array();
-	for (; *modules; modules++)
-		(void)json_array_append_new(args, json_string(*modules));
-	request = json_pack("{s:s, s:s, s:o, s:{s:i}}", "language", lang->id, "code",
-			    script.data ? script.data : "", "args", args, "limits", "timeout", 20);
-	if (!request)
-		return NULL;
-	if (p->image)
-		(void)json_object_set_new(request, "image", json_string(p->image));
-	if (p->run(p->data, request, &out) == 0 && out.data)
+	r = probe(p,
+		  json_pack("{s:s, s:s, s:o, s:{s:i}}", "language", lang->id, "code",
+			    script.data ? script.data : "", "args", probe_words(modules), "limits",
+			    "timeout", 20),
+		  &out);
+	if (r == 0 && out.data)
 		libraries = json_loads(out.data, JSON_REJECT_DUPLICATES, NULL);
-	json_decref(request);
 	if (libraries && !json_is_object(libraries)) {
 		json_decref(libraries);
 		libraries = NULL;
