@@ -217,7 +217,7 @@ def test_documentation(home):
 
 def texts_of_errors():
     """The sentences that the sources of both commands can say."""
-    for name in ("cmd-mcp.c", "cmd-mcp-install.c", "private-daemon.c", "config-json.c", "config-toml.c", "mcp-hosts.c"):
+    for name in ("cmd-mcp.c", "cmd-mcp-install.c", "config-json.c", "config-toml.c", "mcp-hosts.c"):
         source = (ROOT / "src" / "atoll" / "commands" / name).read_text()
         for match in re.finditer(r'(?:error_set|error_wrap)\([^";]*"((?:[^"\\]|\\.|"\s*")*)"', source):
             text = re.sub(r"%[-.*\d]*[a-z]+", "…", re.sub(r'"\s*"', "", match[1]))

@@ -36,13 +36,9 @@ struct run_options {
 extern const struct option_list run_option_list;
 /* For commands that take some of the flags of `atoll run`; their structs begin with struct run_options. */
 const struct option *run_option(const char *flag); /* never NULL */
-/* Rows that the help does not list (run-habits.c), by number; NULL after the last. */
-const struct option *run_habit(size_t i);
-int run_set_network(void *data, const struct option *self, const char *value, struct error *err);
 /* Puts a value, or a text of the command line (one that is not UTF-8 is refused), into a request. */
 int run_put(json_t *object, const char *key, json_t *value, struct error *err);
 int run_put_text(json_t *object, const char *key, const char *text, struct error *err);
-int run_set_mount(void *data, const struct option *self, const char *value, struct error *err);
 int run_limit(void *data, const struct knob *knob, const char *value, struct error *err);
 
 /* The whole request body; the caller owns it. words: those after "--", NULL-terminated. */
@@ -81,17 +77,6 @@ int run_detect(json_t *request, const struct run_source *from, struct error *err
 /* Puts the files of the directory and, if no entry is named, the name of its program into the request. */
 int run_add_directory(json_t *request, struct run_options *o, struct atoll *atoll,
 		      struct error *err) _must_check_;
-
-/* --- run-project.c --- */
-
-/* The text of a file of the request, or NULL. */
-const char *run_file_text(json_t *files, const char *path);
-/* The program among files, which is one of their names; NULL: none. Several are refused. */
-int run_find_entry(json_t *files, const struct run_source *from, const char **ret,
-		   struct error *err) _must_check_;
-bool run_has_makefile(json_t *files);
-/* The stages of a Makefile: build, and run. */
-int run_add_make(json_t *request, json_t *files, struct error *err) _must_check_;
 
 /* Prints the tests' verdicts or the invoked method's value; returns the exit code. */
 int run_report(const char *json, int exit_code);

@@ -127,8 +127,56 @@ static void insert(struct line_editor *e, const char *bytes, size_t len)
 		draw(e);
 }
 
-static void cut(struct line_editor *e, size_t from, size_t to)
+static bool is_word(const struct line_editor *e, size_t at)
 {
+	unsigned char c = (unsigned char)e->text.data[at];
+
+	return isalnum(c) || c == '_' || c >= 0x80;
+}
+
+/* Where the cursor would go. */
+enum motion { LINE_BEGIN, LINE_END, LEFT, RIGHT, WORD_LEFT, WORD_RIGHT };
+
+static size_t motion_end(const struct line_editor *e, enum motion motion)
+{
+	size_t at = e->cursor;
+
+	switch (motion) {
+	case LINE_BEGIN:
+		return 0;
+	case LINE_END:
+		return e->text.len;
+	case LEFT:
+		return before(e, at);
+	case RIGHT:
+		return after(e, at);
+	case WORD_LEFT:
+		while (at > 0 && !is_word(e, at - 1))
+			at--;
+		while (at > 0 && is_word(e, at - 1))
+			at--;
+		return at;
+	case WORD_RIGHT:
+		while (at < e->text.len && !is_word(e, at))
+			at++;
+		while (at < e->text.len && is_word(e, at))
+			at++;
+	}
+	return at;
+}
+
+static void go(struct line_editor *e, enum motion motion)
+{
+	e->cursor = motion_end(e, motion);
+	draw(e);
+}
+
+/* Removes what is between the cursor and there. */
+static void cut(struct line_editor *e, enum motion motion)
+{
+	size_t to = motion_end(e, motion), from = MIN(e->cursor, to);
+
+	to = MAX(e->cursor, to);
 	if (from == to)
 		return;
 	memmove(e->text.data + from, e->text.data + to, e->text.len - to);
@@ -137,46 +185,14 @@ static void cut(struct line_editor *e, size_t from, size_t to)
 	draw(e);
 }
 
-static void go(struct line_editor *e, size_t to)
-{
-	e->cursor = to;
-	draw(e);
-}
-
-static bool is_word(const struct line_editor *e, size_t at)
-{
-	unsigned char c = (unsigned char)e->text.data[at];
-
-	return isalnum(c) || c == '_' || c >= 0x80;
-}
-
-static size_t word_before(const struct line_editor *e)
-{
-	size_t at = e->cursor;
-
-	while (at > 0 && !is_word(e, at - 1))
-		at--;
-	while (at > 0 && is_word(e, at - 1))
-		at--;
-	return at;
-}
-
-static size_t word_after(const struct line_editor *e)
-{
-	size_t at = e->cursor;
-
-	while (at < e->text.len && !is_word(e, at))
-		at++;
-	while (at < e->text.len && is_word(e, at))
-		at++;
-	return at;
-}
-
-/* Shows an entry of the history; the new line is kept when it is left. */
-static void show_entry(struct line_editor *e, size_t at)
+/* Shows the next entry of the history, if there is one; the new line is kept when it is left. */
+static void show_entry(struct line_editor *e, bool newer)
 {
 	const struct buf *draft = &e->draft;
+	size_t at = newer ? e->at + 1 : e->at - 1;
 
+	if (newer ? e->at == e->n_history : e->at == 0)
+		return;
 	if (e->at == e->n_history) {
 		e->draft.len = 0;
 		if (e->text.len > 0 && buf_append(&e->draft, e->text.data, e->text.len) < 0)
@@ -188,126 +204,73 @@ static void show_entry(struct line_editor *e, size_t at)
 	else if (draft->len > 0)
 		(void)!buf_append(&e->text, draft->data, draft->len);
 	e->at = at;
-	go(e, e->text.len);
+	go(e, LINE_END);
 }
 
 /* --- keys --- */
 
-static void key_home(struct line_editor *e)
-{
-	go(e, 0);
-}
-
-static void key_end(struct line_editor *e)
-{
-	go(e, e->text.len);
-}
-
-static void key_left(struct line_editor *e)
-{
-	go(e, before(e, e->cursor));
-}
-
-static void key_right(struct line_editor *e)
-{
-	go(e, after(e, e->cursor));
-}
-
-static void key_word_left(struct line_editor *e)
-{
-	go(e, word_before(e));
-}
-
-static void key_word_right(struct line_editor *e)
-{
-	go(e, word_after(e));
-}
-
-static void key_delete(struct line_editor *e)
-{
-	cut(e, e->cursor, after(e, e->cursor));
-}
-
-static void key_rub_out(struct line_editor *e)
-{
-	cut(e, before(e, e->cursor), e->cursor);
-}
-
-static void key_cut_end(struct line_editor *e)
-{
-	cut(e, e->cursor, e->text.len);
-}
-
-static void key_cut_begin(struct line_editor *e)
-{
-	cut(e, 0, e->cursor);
-}
-
-static void key_cut_word(struct line_editor *e)
-{
-	cut(e, word_before(e), e->cursor);
-}
-
-static void key_up(struct line_editor *e)
-{
-	if (e->at > 0)
-		show_entry(e, e->at - 1);
-}
-
-static void key_down(struct line_editor *e)
-{
-	if (e->at < e->n_history)
-		show_entry(e, e->at + 1);
-}
-
-static void key_clear(struct line_editor *e)
+static void clear_screen(struct line_editor *e)
 {
 	show_text(e, "\x1b[H\x1b[2J");
 	draw(e);
 }
 
-static void key_indent(struct line_editor *e)
+/* A step to the next column that begins an indentation. */
+static void indent(struct line_editor *e)
 {
 	insert(e, "    ", TAB - width(e->text.data, e->cursor) % TAB);
 }
 
+static void show_older(struct line_editor *e)
+{
+	show_entry(e, false);
+}
+
+static void show_newer(struct line_editor *e)
+{
+	show_entry(e, true);
+}
+
+/* A key acts, or else moves the cursor, or cuts. */
 static const struct key {
 	const char *bytes;
 	void (*act)(struct line_editor *e);
+	enum motion motion;
+	bool cuts;
 } keys[] = {
-	{ "\x01", key_home },
-	{ "\x02", key_left },
-	{ "\x04", key_delete },
-	{ "\x05", key_end },
-	{ "\x06", key_right },
-	{ "\x08", key_rub_out },
-	{ "\t", key_indent },
-	{ "\x0b", key_cut_end },
-	{ "\x0c", key_clear },
-	{ "\x0e", key_down },
-	{ "\x10", key_up },
-	{ "\x15", key_cut_begin },
-	{ "\x17", key_cut_word },
-	{ "\x7f", key_rub_out },
-	{ "\033[A", key_up },
-	{ "\033[B", key_down },
-	{ "\033[C", key_right },
-	{ "\033[D", key_left },
-	{ "\033[H", key_home },
-	{ "\033[F", key_end },
-	{ "\033OA", key_up },
-	{ "\033OB", key_down },
-	{ "\033OC", key_right },
-	{ "\033OD", key_left },
-	{ "\033OH", key_home },
-	{ "\033OF", key_end },
-	{ "\033[1~", key_home },
-	{ "\033[3~", key_delete },
-	{ "\033[4~", key_end },
-	{ "\033[1;5C", key_word_right },
-	{ "\033[1;5D", key_word_left },
-	{ "\033b", key_word_left },
-	{ "\033f", key_word_right },
+	{ "\x01", NULL, LINE_BEGIN, false },
+	{ "\x02", NULL, LEFT, false },
+	{ "\x04", NULL, RIGHT, true },
+	{ "\x05", NULL, LINE_END, false },
+	{ "\x06", NULL, RIGHT, false },
+	{ "\x08", NULL, LEFT, true },
+	{ .bytes = "\t", .act = indent },
+	{ "\x0b", NULL, LINE_END, true },
+	{ .bytes = "\x0c", .act = clear_screen },
+	{ .bytes = "\x0e", .act = show_newer },
+	{ .bytes = "\x10", .act = show_older },
+	{ "\x15", NULL, LINE_BEGIN, true },
+	{ "\x17", NULL, WORD_LEFT, true },
+	{ "\x7f", NULL, LEFT, true },
+	{ .bytes = "\033[A", .act = show_older },
+	{ .bytes = "\033[B", .act = show_newer },
+	{ "\033[C", NULL, RIGHT, false },
+	{ "\033[D", NULL, LEFT, false },
+	{ "\033[H", NULL, LINE_BEGIN, false },
+	{ "\033[F", NULL, LINE_END, false },
+	{ .bytes = "\033OA", .act = show_older },
+	{ .bytes = "\033OB", .act = show_newer },
+	{ "\033OC", NULL, RIGHT, false },
+	{ "\033OD", NULL, LEFT, false },
+	{ "\033OH", NULL, LINE_BEGIN, false },
+	{ "\033OF", NULL, LINE_END, false },
+	{ "\033[1~", NULL, LINE_BEGIN, false },
+	{ "\033[3~", NULL, RIGHT, true },
+	{ "\033[4~", NULL, LINE_END, false },
+	{ "\033[1;5C", NULL, WORD_RIGHT, false },
+	{ "\033[1;5D", NULL, WORD_LEFT, false },
+	{ "\033b", NULL, WORD_LEFT, false },
+	{ "\033f", NULL, WORD_RIGHT, false },
 };
 
 /* Whether more bytes belong to the key: of a character, of a key in the table, or of another control sequence. */
@@ -330,12 +293,17 @@ static void press(struct line_editor *e)
 {
 	unsigned char lead = (unsigned char)e->key[0];
 
-	for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
-		if (strlen(keys[i].bytes) == e->key_len &&
-		    memcmp(keys[i].bytes, e->key, e->key_len) == 0) {
-			keys[i].act(e);
-			return;
-		}
+	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
+		const struct key *key = &keys[i];
+
+		if (strlen(key->bytes) != e->key_len || memcmp(key->bytes, e->key, e->key_len) != 0)
+			continue;
+		if (key->act)
+			key->act(e);
+		else
+			(key->cuts ? cut : go)(e, key->motion);
+		return;
+	}
 	if (lead >= 0xc0 || (lead >= ' ' && lead < 0x7f))
 		insert(e, e->key, e->key_len);
 }

@@ -110,17 +110,6 @@ static int unknown_flag(const struct option_list *list, const struct flag *flag,
 			 list->has_program ? ", or put options of the program after --" : "");
 }
 
-/* The attached value, or the next word, which is then consumed. */
-static int take_value(struct flag *flag, struct arguments *args, int *at, struct error *err)
-{
-	if (flag->value)
-		return 0;
-	if (*at + 1 >= args->argc)
-		return error_set(err, ERROR_INPUT, EINVAL, "option '%s' needs a value", flag->name);
-	flag->value = args->argv[++*at];
-	return 0;
-}
-
 /* Applies the letters at the beginning of a word that take no value ("-qtl bash"); the flag is then the first that takes one. */
 static int apply_letters(const struct option_list *list, struct flag *flag, void *data,
 			 struct error *err)
@@ -168,9 +157,11 @@ static int apply_flag(const struct option_list *list, struct arguments *args, in
 		return error_set(err, ERROR_INPUT, EINVAL,
 				 "option '%s' needs a value, and '%s' is an option", flag.name,
 				 next);
-	r = take_value(&flag, args, at, err);
-	if (r < 0)
-		return r;
+	/* The attached value, or the next word, which is then consumed. */
+	if (!flag.value && *at + 1 >= args->argc)
+		return error_set(err, ERROR_INPUT, EINVAL, "option '%s' needs a value", flag.name);
+	if (!flag.value)
+		flag.value = args->argv[++*at];
 	return option ? option->apply(data, option, flag.value, err)
 		      : list->limit(data, knob, flag.value, err);
 }

@@ -13,46 +13,27 @@
 #include "spec/notice.h"
 #include "spec/result.h"
 
-static enum run_status read_status(const json_t *result)
+static void read_verdict(const json_t *result, struct verdict *ret)
 {
-	const char *name = text_of(result, "status");
+	const json_t *cause = json_object_get(result, "cause");
+	const struct knob *k = knob_find(text_of(cause, "limit_key"));
 
+	ret->status = STATUS_INTERNAL_ERROR;
 	for (int i = 0; i < _STATUS_MAX; i++)
-		if (strcmp(status_name((enum run_status)i), name) == 0)
-			return (enum run_status)i;
-	return STATUS_INTERNAL_ERROR;
-}
-
-static enum cause_kind read_kind(const json_t *cause)
-{
-	const char *name = text_of(cause, "kind");
-
+		if (strcmp(status_name((enum run_status)i), text_of(result, "status")) == 0)
+			ret->status = (enum run_status)i;
+	ret->exit_code = (int)json_integer_value(json_object_get(result, "exit_code"));
+	ret->cause.kind = CAUSE_INTERNAL;
 	for (int i = 0; i < _CAUSE_MAX; i++)
-		if (strcmp(cause_name((enum cause_kind)i), name) == 0)
-			return (enum cause_kind)i;
-	return CAUSE_INTERNAL;
-}
-
-static void read_cause(const json_t *from, struct cause *ret)
-{
-	const struct knob *k = knob_find(text_of(from, "limit_key"));
-
-	ret->kind = read_kind(from);
-	(void)snprintf(ret->detail, sizeof(ret->detail), "%s", text_of(from, "detail"));
-	ret->limit_key = k ? k->key : NULL;
-	ret->suggest = -1;
-	if (k && knob_parse_json(k, json_object_get(from, "suggest"), &ret->suggest, NULL) < 0)
-		ret->suggest = -1;
-}
-
-static void read_isolation(const json_t *from, struct isolation *ret)
-{
-	const json_t *missing = json_object_get(from, "missing");
-
-	*ret = (struct isolation){ .tier = json_string_value(json_object_get(from, "tier")) };
-	/* One place is for the end of the list. */
-	for (size_t i = 0; i + 1 < ARRAY_SIZE(ret->missing); i++)
-		ret->missing[i] = json_string_value(json_array_get(missing, i));
+		if (strcmp(cause_name((enum cause_kind)i), text_of(cause, "kind")) == 0)
+			ret->cause.kind = (enum cause_kind)i;
+	(void)snprintf(ret->cause.detail, sizeof(ret->cause.detail), "%s",
+		       text_of(cause, "detail"));
+	ret->cause.limit_key = k ? k->key : NULL;
+	ret->cause.suggest = -1;
+	if (k &&
+	    knob_parse_json(k, json_object_get(cause, "suggest"), &ret->cause.suggest, NULL) < 0)
+		ret->cause.suggest = -1;
 }
 
 void remote_end(const json_t *result, struct remote_ending *ret)
@@ -71,12 +52,14 @@ void remote_end(const json_t *result, struct remote_ending *ret)
 
 	*ret = (struct remote_ending){ 0 };
 	(void)snprintf(stage.name, sizeof(stage.name), "%s", text_of(last, "name"));
-	res.verdict.status = read_status(result);
-	res.verdict.exit_code = (int)json_integer_value(json_object_get(result, "exit_code"));
-	read_cause(json_object_get(result, "cause"), &res.verdict.cause);
+	read_verdict(result, &res.verdict);
 	(void)snprintf(res.commit.error, sizeof(res.commit.error), "%s",
 		       text_of(result, "apply_error"));
-	read_isolation(json_object_get(result, "isolation"), &res.isolation);
+	res.isolation.tier = json_string_value(member_of(result, "isolation.tier"));
+	/* One place is for the end of the list. */
+	for (size_t i = 0; i + 1 < ARRAY_SIZE(res.isolation.missing); i++)
+		res.isolation.missing[i] = json_string_value(
+			json_array_get(member_of(result, "isolation.missing"), i));
 	(void)reduced_text(&res.isolation, ret->reduced, sizeof(ret->reduced));
 	ret->exit_code = result_exit_code(&res);
 	/* If nothing ran, the text is a problem and not a notice: it is printed also with --quiet. */

@@ -99,12 +99,6 @@ static bool is_at(const struct reading *r, const char *word)
 	return r->text.len - r->at >= n && memcmp(r->text.data + r->at, word, n) == 0;
 }
 
-static void skip_comment(struct reading *r)
-{
-	while (r->at < r->text.len && peek(r, 0) != '\n')
-		r->at++;
-}
-
 /* Passes over a string; without an end, the text is open. */
 static void skip_string(struct reading *r)
 {
@@ -278,7 +272,8 @@ static void read_code(struct reading *r)
 			continue;
 		else if (is_at(r, r->is->comment) &&
 			 (between || r->is->comment[1] || r->is->indents))
-			skip_comment(r);
+			while (r->at < r->text.len && peek(r, 0) != '\n')
+				r->at++;
 		else if (strchr(r->is->quotes, c)) {
 			skip_string(r);
 			r->last = 'a';

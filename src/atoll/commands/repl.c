@@ -61,13 +61,6 @@ struct repl {
 
 /* --- the screen --- */
 
-static size_t terminal_columns(void)
-{
-	struct winsize size = { 0 };
-
-	return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col ? size.ws_col : 80;
-}
-
 static void show_edited(struct repl *p)
 {
 	(void)!print_raw(STDOUT_FILENO, p->line.screen.data, p->line.screen.len);
@@ -77,6 +70,8 @@ static void show_edited(struct repl *p)
 /* Begins a line to type, in a terminal that can show edited lines or not. */
 static void begin_line(struct repl *p, const char *prompt)
 {
+	struct winsize size = { 0 };
+
 	p->prompted = true;
 	if (!p->edits) {
 		(void)!print_raw(STDOUT_FILENO, prompt, strlen(prompt));
@@ -84,7 +79,9 @@ static void begin_line(struct repl *p, const char *prompt)
 	}
 	terminal_restore(&p->terminal);
 	terminal_keys(&p->terminal, STDIN_FILENO);
-	line_editor_begin(&p->line, prompt, terminal_columns());
+	line_editor_begin(&p->line, prompt,
+			  ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col ? size.ws_col
+										      : 80);
 	show_edited(p);
 }
 
@@ -495,19 +492,13 @@ static int talk_to_session(struct repl *p, bool is_new)
 	return r < 0 ? say_error(&err) : p->exit_code;
 }
 
-static bool can_edit(void)
-{
-	const char *kind = getenv("TERM");
-
-	return isatty(STDIN_FILENO) && isatty(STDOUT_FILENO) && kind && *kind &&
-	       strcmp(kind, "dumb") != 0;
-}
-
 int repl_run(const struct remote *remote, const json_t *session, bool is_new)
 {
+	const char *kind = getenv("TERM");
+	const bool is_terminal = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
 	struct repl p = { .remote = remote,
-			  .is_terminal = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO),
-			  .edits = can_edit(),
+			  .is_terminal = is_terminal,
+			  .edits = is_terminal && kind && *kind && strcmp(kind, "dumb") != 0,
 			  .terminal.fd = -EBADF };
 	struct error err = { 0 };
 	int code;

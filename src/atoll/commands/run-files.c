@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "atoll/commands/ignore.h"
+#include "base/base64.h"
 #include "base/fd.h"
 #include "spec/request.h"
 
@@ -65,34 +66,12 @@ int host_file_read(const char *path, size_t max, struct buf *ret, struct error *
 	return read_open_file(fd, path, max, ret, err);
 }
 
-static json_t *base64_to_json(const char *data, size_t len)
-{
-	static const char digits[] =
-		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-	_cleanup_free_ char *text = malloc(len / 3 * 4 + 8);
-	char *p = text;
-
-	if (!text)
-		return NULL;
-	for (size_t i = 0; i < len; i += 3) {
-		size_t left = len - i;
-		uint32_t group = (uint32_t)(unsigned char)data[i] << 16;
-
-		group |= left > 1 ? (uint32_t)(unsigned char)data[i + 1] << 8 : 0;
-		group |= left > 2 ? (uint32_t)(unsigned char)data[i + 2] : 0;
-		*p++ = digits[group >> 18];
-		*p++ = digits[group >> 12 & 63];
-		*p++ = left > 1 ? digits[group >> 6 & 63] : '=';
-		*p++ = left > 2 ? digits[group & 63] : '=';
-	}
-	return json_pack("{s:s%}", "base64", text, (size_t)(p - text));
-}
-
 json_t *bytes_to_json(const char *data, size_t len)
 {
 	json_t *text = len > 0 && memchr(data, '\0', len) ? NULL : json_stringn(data, len);
+	_cleanup_free_ char *base64 = text ? NULL : base64_encode(data, len);
 
-	return text ? text : base64_to_json(data, len);
+	return text ? text : json_pack("{s:s}", "base64", base64);
 }
 
 /*

@@ -142,44 +142,36 @@ static int apply_stage(void *data, const struct option *self, const char *value,
 	return 0;
 }
 
+/* Appends to the list below key, which is created if absent. */
+static int append_text(struct run_options *o, const char *key, const char *text, size_t n,
+		       struct error *err)
+{
+	if (json_array_append_new(below(overrides(o), key, json_array), json_stringn(text, n)) < 0)
+		return error_set(err, ERROR_INPUT, EILSEQ, "'%.200s' is not UTF-8 text", text);
+	return 0;
+}
+
 static int apply_collect(void *data, const struct option *self _unused_, const char *value,
 			 struct error *err)
 {
-	struct run_options *o = data;
-
-	if (json_array_append_new(below(overrides(o), "collect", json_array), json_string(value)) <
-	    0)
-		return error_set(err, ERROR_INPUT, EILSEQ, "'%.200s' is not UTF-8 text", value);
-	return 0;
+	return append_text(data, "collect", value, strlen(value), err);
 }
 
 static int apply_compiler_arg(void *data, const struct option *self _unused_, const char *value,
 			      struct error *err)
 {
-	struct run_options *o = data;
-
-	if (json_array_append_new(below(overrides(o), "compiler_args", json_array),
-				  json_string(value)) < 0)
-		return error_set(err, ERROR_INPUT, EILSEQ, "'%.200s' is not UTF-8 text", value);
-	return 0;
+	return append_text(data, "compiler_args", value, strlen(value), err);
 }
 
 /* --preload a,b --preload c -> "preload": ["a", "b", "c"] */
 static int apply_preload(void *data, const struct option *self _unused_, const char *value,
 			 struct error *err)
 {
-	struct run_options *o = data;
-	json_t *modules = below(overrides(o), "preload", json_array);
+	int r = 0;
 
-	for (const char *end = value; end; value = end + 1) {
-		size_t n = strcspn(value, ",");
-
-		end = value[n] ? value + n : NULL;
-		if (json_array_append_new(modules, json_stringn(value, n)) < 0)
-			return error_set(err, ERROR_INPUT, EILSEQ, "'%.200s' is not UTF-8 text",
-					 value);
-	}
-	return 0;
+	for (struct span rest = span_of(value), module; r == 0 && span_split(&rest, ',', &module);)
+		r = append_text(data, "preload", module.data, module.len, err);
+	return r;
 }
 
 /* --network NONE -> "network": "none"; the key is the flag without its dashes. */
@@ -210,8 +202,8 @@ static int apply_policy(void *data, const struct option *self, const char *value
 	return run_put_text(overrides(o), "policy", value, err);
 }
 
-int run_set_network(void *data, const struct option *self _unused_, const char *value,
-		    struct error *err)
+static int run_set_network(void *data, const struct option *self _unused_, const char *value,
+			   struct error *err)
 {
 	struct run_options *o = data;
 
@@ -267,7 +259,8 @@ static int apply_image(void *data, const struct option *self, const char *value,
 }
 
 /* SRC:DEST:ro, as with `docker run`. */
-int run_set_mount(void *data, const struct option *self, const char *value, struct error *err)
+static int run_set_mount(void *data, const struct option *self, const char *value,
+			 struct error *err)
 {
 	struct run_options *o = data;
 	const char *colon = strchr(value, ':'), *dest = colon ? colon + 1 : NULL;
@@ -296,26 +289,25 @@ int run_set_mount(void *data, const struct option *self, const char *value, stru
 	return run_put_text(below(overrides(o), "mounts", json_object), target, path, err);
 }
 
-#define MEMBER(name) .offset = offsetof(struct run_options, name)
+#define TEXT(flag, letter, argument, member, help)                                                 \
+	OPTION_TEXT(flag, letter, argument, struct run_options, member, help)
+#define SWITCH(flag, letter, member, help)                                                         \
+	OPTION_SWITCH(flag, letter, struct run_options, member, help)
 
 static const struct option run_rows[] = {
 	{ "--language", 'l', "LANG", "the language [from the file's name or #! line]", apply_text,
 	  0 },
-	{ "--code", 'c', "CODE", "run this text", option_set_text, MEMBER(code) },
-	{ "--json", 0, NULL, "print the result object instead of the program's output",
-	  option_set_true, MEMBER(json) },
+	TEXT("--code", 'c', "CODE", code, "run this text"),
+	SWITCH("--json", 0, json, "print the result object instead of the program's output"),
 	{ "--env", 'e', "K=V", "set a variable (repeatable); K alone: as it is here", apply_env,
 	  0 },
 	{ "--file", 0, "[DEST=]SRC", "put a file or directory into the work directory (repeatable)",
 	  apply_file, 0 },
 	{ "--entry", 0, "PATH", "the file of a directory that is run [found by its name]",
 	  apply_text, 0 },
-	{ "--with-dir", 0, NULL, "bring the other files of FILE's directory", option_set_true,
-	  MEMBER(with_dir) },
-	{ "--all", 0, NULL, "of a directory, also what its .gitignore files name", option_set_true,
-	  MEMBER(all) },
-	{ "--output-dir", 0, "DIR", "copy the files that the program wrote to DIR", option_set_text,
-	  MEMBER(output_dir) },
+	SWITCH("--with-dir", 0, with_dir, "bring the other files of FILE's directory"),
+	SWITCH("--all", 0, all, "of a directory, also what its .gitignore files name"),
+	TEXT("--output-dir", 0, "DIR", output_dir, "copy the files that the program wrote to DIR"),
 	{ "--collect", 0, "GLOB", "keep only files that match GLOB (repeatable)", apply_collect,
 	  0 },
 	{ "--read-only", 0, NULL, "only /tmp is writable", apply_true, 0 },
@@ -341,14 +333,13 @@ static const struct option run_rows[] = {
 	  apply_stage, 0 },
 	{ "--eval", 0, NULL, "print the value of the last expression (Python, JavaScript)",
 	  apply_true, 0 },
-	{ "--invoke", 0, "CLASS.METHOD", "call a method of a class that the code defines",
-	  option_set_text, MEMBER(invoke) },
-	{ "--params", 0, "JSON", "arguments of the method, a JSON object", option_set_text,
-	  MEMBER(params) },
-	{ "--tests", 0, "FILE", "judge against [{\"stdin\": …, \"expected\": …}, …]",
-	  option_set_text, MEMBER(tests_file) },
-	{ "--request", 0, "FILE", "take a whole request body, JSON or YAML; flags win",
-	  option_set_text, MEMBER(request_file) },
+	TEXT("--invoke", 0, "CLASS.METHOD", invoke,
+	     "call a method of a class that the code defines"),
+	TEXT("--params", 0, "JSON", params, "arguments of the method, a JSON object"),
+	TEXT("--tests", 0, "FILE", tests_file,
+	     "judge against [{\"stdin\": …, \"expected\": …}, …]"),
+	TEXT("--request", 0, "FILE", request_file,
+	     "take a whole request body, JSON or YAML; flags win"),
 	{ "--label", 0, "K=V", "give it a label (repeatable)", apply_label, 0 },
 	{ "--preload", 0, "MODULES",
 	  "start with these modules loaded, if that is faster (numpy,pandas)", apply_preload, 0 },
@@ -358,17 +349,14 @@ static const struct option run_rows[] = {
 	{ "--tty", 't', NULL, "give the program a terminal", apply_true, 0 },
 	{ "--merge-stderr", 0, NULL, "print both streams to stdout, in the order of writing",
 	  apply_true, 0 },
-	{ "--explain", 0, NULL, "print decision and plan, run nothing", option_set_true,
-	  MEMBER(explain) },
+	SWITCH("--explain", 0, explain, "print decision and plan, run nothing"),
 	{ "--no-history", 0, NULL, "store nothing of this run, and bypass a running daemon",
 	  apply_no_history, 0 },
-	{ "--url", 0, "URL",
-	  "run it in the daemon at this socket or http://ADDRESS:PORT [$ATOLL_URL]",
-	  option_set_text, MEMBER(url) },
-	{ "--no-daemon", 0, NULL, "bypass a running daemon", option_set_true, MEMBER(no_daemon) },
-	{ "--quiet", 'q', NULL,
-	  "print no notice, of limits that were reached or of reduced isolation", option_set_true,
-	  MEMBER(quiet) },
+	TEXT("--url", 0, "URL", url,
+	     "run it in the daemon at this socket or http://ADDRESS:PORT [$ATOLL_URL]"),
+	SWITCH("--no-daemon", 0, no_daemon, "bypass a running daemon"),
+	SWITCH("--quiet", 'q', quiet,
+	       "print no notice, of limits that were reached or of reduced isolation"),
 };
 
 const struct option *run_option(const char *flag)
@@ -396,6 +384,79 @@ static int run_word(void *data, const char *word, struct error *err)
 				 "unexpected '%.200s'; words for the program go after --", word);
 	o->file = word;
 	return 0;
+}
+
+/* --- habits ------------------------------------------------------------------------------------------------------- */
+
+static int accept_habit(void *data _unused_, const struct option *self _unused_,
+			const char *value _unused_, struct error *err _unused_)
+{
+	return 0;
+}
+
+static int answer_habit(void *data, const struct option *self, const char *value,
+			struct error *err);
+
+/*
+ * Options that people know from `docker run`. Those that mean the same here are accepted, and those that Atoll has another way for are
+ * answered with that way. The help lists neither.
+ */
+static const struct habit {
+	struct option option; /* first */
+	const char *way;
+} habits[] = {
+	/* A sandbox is always removed, has a pid 1 and no capability, and standard input is always passed on. */
+	{ { "--rm", 0, NULL, NULL, accept_habit, 0 }, NULL },
+	{ { "--init", 0, NULL, NULL, accept_habit, 0 }, NULL },
+	{ { "--cap-drop", 0, "NAME", NULL, accept_habit, 0 }, NULL },
+	{ { "--interactive", 'i', NULL, NULL, accept_habit, 0 }, NULL },
+	{ { "--volume", 'v', "SRC:DEST:ro", NULL, run_set_mount, 0 }, NULL },
+	{ { "--net", 0, "MODE", NULL, run_set_network, 0 }, NULL },
+	{ { "--workdir", 'w', "DIR", NULL, answer_habit, 0 },
+	  "a program starts in /sandbox; put its files there with --file DEST=SRC" },
+	{ { "--publish", 'p', "PORTS", NULL, answer_habit, 0 },
+	  "no port of a sandbox can be reached from outside" },
+	{ { "--detach", 'd', NULL, NULL, answer_habit, 0 },
+	  "start a daemon (atoll serve) and send the program to POST /v1/executions" },
+	{ { "--user", 'u', "USER", NULL, answer_habit, 0 },
+	  "every program is user 1000 of its own sandbox" },
+	{ { "--name", 0, "NAME", NULL, answer_habit, 0 }, "name a run with --label name=NAME" },
+	{ { "--entrypoint", 0, "PROGRAM", NULL, answer_habit, 0 },
+	  "give the program as FILE or -c CODE, and its arguments after --" },
+	{ { "--privileged", 0, NULL, NULL, answer_habit, 0 }, "no program gets a privilege" },
+	{ { "--cap-add", 0, "NAME", NULL, answer_habit, 0 }, "no program gets a capability" },
+	{ { "--gpus", 0, "GPUS", NULL, answer_habit, 0 }, "this version gives no GPU to programs" },
+	{ { "--hostname", 0, "NAME", NULL, answer_habit, 0 },
+	  "every sandbox has the same name, sandbox" },
+	{ { "--env-file", 0, "FILE", NULL, answer_habit, 0 }, "give each variable with --env K=V" },
+	{ { "--tmpfs", 0, "DIR", NULL, answer_habit, 0 },
+	  "/tmp is in memory already; --disk SIZE bounds it" },
+	{ { "--shm-size", 0, "SIZE", NULL, answer_habit, 0 },
+	  "/dev/shm is as large as --memory SIZE" },
+	{ { "--memory-swap", 0, "SIZE", NULL, answer_habit, 0 },
+	  "give the swap space on top of --memory with --swap SIZE" },
+	{ { "--pids-limit", 0, "N", NULL, answer_habit, 0 },
+	  "the limit of processes and threads is --pids N" },
+	{ { "--ulimit", 0, "NAME=N", NULL, answer_habit, 0 },
+	  "the limits are --open-files N, --file-size SIZE, --stack SIZE and --cpu-time TIME" },
+	{ { "--security-opt", 0, "WORD", NULL, answer_habit, 0 },
+	  "the policy sets the confinement; `atoll doctor` shows what holds here" },
+	{ { "--platform", 0, "NAME", NULL, answer_habit, 0 },
+	  "programs run on this machine's processor" },
+	{ { "--pull", 0, "WHEN", NULL, answer_habit, 0 },
+	  "there are no images to fetch; --image DIR shows a root file system of yours" },
+};
+
+static int answer_habit(void *data _unused_, const struct option *self, const char *value _unused_,
+			struct error *err)
+{
+	return error_set(err, ERROR_INPUT, EINVAL, "atoll run has no %s: %s", self->flag,
+			 ((const struct habit *)self)->way);
+}
+
+static const struct option *run_habit(size_t i)
+{
+	return i < ARRAY_SIZE(habits) ? &habits[i].option : NULL;
 }
 
 const struct option_list run_option_list = { .rows = run_rows,

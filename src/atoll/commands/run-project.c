@@ -1,17 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The program of a directory, by the names that people and their tools give to it: main.*, a Go module, a Cargo package, package.json,
+ * `atoll run DIR` and --with-dir: the files of a directory become the request's. Where it has several programs, the command asks for --entry.
+ *
+ * The program of a directory is found by the names that people and their tools give to it: main.*, a Go module, a Cargo package, package.json,
  * __main__.py and the like. A Makefile is a stage of its own: `make` builds in the sandbox, then what it built runs.
  */
 #include "atoll/commands/cmd-run.h"
 
+#include <dirent.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/span.h"
 #include "spec/request.h"
 
-enum { NAMES_BYTES = 200 };
+enum { NAMES_BYTES = 200, LEFT_OUT_BYTES = 160 };
 
 /* The programs that one of the finders saw. */
 struct programs {
@@ -38,20 +44,11 @@ static bool offer_path(struct programs *p, const char *path)
 	return at;
 }
 
-const char *run_file_text(json_t *files, const char *path)
+static const char *run_file_text(const json_t *files, const char *path)
 {
 	const json_t *file = json_object_get(files, path);
 
 	return json_string_value(json_is_object(file) ? json_object_get(file, "text") : file);
-}
-
-/* Whether a program of some language has this name: data such as main.txt has none. */
-static bool is_program(struct atoll *atoll, const char *path)
-{
-	const struct atoll_sample sample = { .size = sizeof(sample), .path = path, .head = "" };
-	_cleanup_free_ char *language = NULL, *problem = NULL;
-
-	return atoll_detect(atoll, &sample, &language, &problem) == 0;
 }
 
 static void find_mains(struct programs *p)
@@ -61,8 +58,14 @@ static void find_mains(struct programs *p)
 
 	json_object_foreach(p->files, path, value)
 	{
+		const struct atoll_sample sample = { .size = sizeof(sample),
+						     .path = path,
+						     .head = "" };
+		_cleanup_free_ char *language = NULL, *problem = NULL;
+
+		/* Data such as main.txt is a program of no language. */
 		if (strncmp(path, "main.", 5) == 0 && !strchr(path, '/') &&
-		    is_program(p->atoll, path))
+		    atoll_detect(p->atoll, &sample, &language, &problem) == 0)
 			offer_program(p, path);
 	}
 }
@@ -159,8 +162,9 @@ static void find_usual(struct programs *p)
 		(void)offer_path(p, usual[i]);
 }
 
-int run_find_entry(json_t *files, const struct run_source *from, const char **ret,
-		   struct error *err)
+/* The program among files, which is one of their names; NULL: none. Several are refused. */
+static int run_find_entry(json_t *files, const struct run_source *from, const char **ret,
+			  struct error *err)
 {
 	static void (*const finders[])(struct programs *) = { find_mains, find_go, find_cargo,
 							      find_package_main, find_usual };
@@ -181,7 +185,7 @@ int run_find_entry(json_t *files, const struct run_source *from, const char **re
 
 /* --- Makefile ------------------------------------------------------------------------------------------------------- */
 
-static const char *makefile_of(json_t *files)
+static const char *makefile_of(const json_t *files)
 {
 	static const char *const names[] = { "GNUmakefile", "makefile", "Makefile" };
 	const char *text = NULL;
@@ -189,11 +193,6 @@ static const char *makefile_of(json_t *files)
 	for (size_t i = 0; !text && i < ARRAY_SIZE(names); i++)
 		text = run_file_text(files, names[i]);
 	return text;
-}
-
-bool run_has_makefile(json_t *files)
-{
-	return makefile_of(files) != NULL;
 }
 
 /* Whether there is a rule for the target `run`: `run:` or `run::`, and no variable (`run := …`). */
@@ -234,7 +233,8 @@ static const char run_script[] =
 	"	'--stage build=make --stage run=./PROGRAM' >&2\n"
 	"exit 127\n";
 
-int run_add_make(json_t *request, json_t *files, struct error *err)
+/* The stages of a Makefile: build, and run. */
+static int run_add_make(json_t *request, json_t *files, struct error *err)
 {
 	const char *run = has_run_target(makefile_of(files)) ? "exec make -s run" : run_script;
 	json_t *stages = json_pack("[{s:s, s:[s, s, s]}, {s:s, s:[s, s, s]}]", "name", "make",
@@ -243,4 +243,147 @@ int run_add_make(json_t *request, json_t *files, struct error *err)
 
 	(void)json_object_del(request, "language");
 	return run_put(request, "stages", stages, err);
+}
+
+/* --- the directory -------------------------------------------------------------------------------------------------- */
+
+bool run_is_directory(const struct run_options *o)
+{
+	struct stat st;
+
+	return o->file && strcmp(o->file, "-") != 0 && stat(o->file, &st) == 0 &&
+	       S_ISDIR(st.st_mode);
+}
+
+static int no_program(const char *dir, struct error *err)
+{
+	return error_set(err, ERROR_INPUT, ENOENT,
+			 "'%.200s' has no main.*, __main__.py, index.js or Makefile, and no "
+			 "go.mod, Cargo.toml or package.json that leads to a program; name "
+			 "its program with --entry",
+			 dir);
+}
+
+/* Whether the directory itself holds a name that may lead to a program. */
+static bool may_have_program(const char *dir)
+{
+	static const char *const starts[] = { "main.",	    "Main.java",   "__main__.py", "index.",
+					      "Makefile",   "makefile",	   "GNUmakefile", "go.mod",
+					      "Cargo.toml", "package.json" };
+	DIR *open_dir = opendir(dir);
+	const struct dirent *entry;
+	bool found = !open_dir;
+
+	while (open_dir && !found && (entry = readdir(open_dir)))
+		for (size_t i = 0; i < ARRAY_SIZE(starts); i++)
+			found = found || strncmp(entry->d_name, starts[i], strlen(starts[i])) == 0;
+	if (open_dir)
+		(void)closedir(open_dir);
+	return found;
+}
+
+/* The language of the entry's name or first line. */
+static int detect_entry(json_t *request, const json_t *files, struct atoll *atoll,
+			struct error *err)
+{
+	const char *entry = json_string_value(json_object_get(request, "entry"));
+	const char *text = run_file_text(files, entry) ?: "";
+
+	return run_detect(request, &(struct run_source){ atoll, entry, text, strlen(text) }, err);
+}
+
+/* FILE in two parts, for --with-dir: "src/main.py" is the directory "src" and its entry. */
+static int split_file(json_t *request, const struct run_options *o, char *dir, size_t size,
+		      struct error *err)
+{
+	const char *slash = strrchr(o->file, '/');
+	const char *name = slash ? slash + 1 : o->file;
+
+	if (json_object_get(request, "entry"))
+		return error_set(err, ERROR_INPUT, EINVAL,
+				 "--entry names a file of a directory, and '%.200s' is none",
+				 o->file);
+	if (access(o->file, R_OK) < 0)
+		return error_set(err, ERROR_INPUT, errno, "cannot read '%.300s': %s", o->file,
+				 strerror(errno));
+	if (snprintf(dir, size, "%.*s", slash ? (int)(slash - o->file) + 1 : 1,
+		     slash ? o->file : ".") >= (int)size)
+		return error_set(err, ERROR_INPUT, ENAMETOOLONG, "the path '%.200s…' is too long",
+				 o->file);
+	return json_object_set_new(request, "entry", json_string(name)) < 0
+		       ? error_set(err, ERROR_INPUT, EILSEQ, "'%.200s' is not UTF-8 text", o->file)
+		       : 0;
+}
+
+/* The files of the directory, and those of --file, which replace them. */
+static int gather_files(json_t *request, struct run_options *o, const char *dir, struct error *err)
+{
+	json_t *named = json_object_get(request, "files"), *own = json_object();
+	_cleanup_buf_ struct buf left_out = { .max = LEFT_OUT_BYTES };
+	const struct host_source from = {
+		.path = dir,
+		.dest = "",
+		.follows = true,
+		.ignores = !o->all,
+		.keep = json_string_value(json_object_get(request, "entry")),
+		.left_out = &left_out,
+		.progress = &o->progress,
+	};
+	int r = host_tree_add(own, &from, err);
+
+	if (r == 0 && left_out.len > 0 && o->progress.wanted)
+		say("files that .gitignore names are left out (%s); --all takes everything",
+		    left_out.data);
+	if (r == 0 && named && json_object_update(own, named) < 0)
+		r = error_oom(err);
+	if (json_object_set_new(request, "files", own) < 0)
+		return error_oom(err);
+	return r;
+}
+
+int run_add_directory(json_t *request, struct run_options *o, struct atoll *atoll,
+		      struct error *err)
+{
+	char dir[PATH_MAX];
+	struct run_source from = { .atoll = atoll, .path = o->file };
+	const char *entry = NULL, *language;
+	json_t *files;
+	int r = 0;
+
+	if (!run_is_directory(o)) {
+		r = split_file(request, o, dir, sizeof(dir), err);
+		from.path = dir;
+	}
+	if (r == 0) {
+		r = gather_files(request, o, from.path, err);
+		/* Of a directory that is no program, that is said, and not which of its files cannot be taken. */
+		if (r < 0 && !json_object_get(request, "entry") &&
+		    !json_object_get(request, "stages") && !may_have_program(from.path))
+			return no_program(from.path, err);
+	}
+	if (r < 0)
+		return r;
+	files = json_object_get(request, "files");
+	/* Stages name what they run. */
+	if (json_object_get(request, "entry"))
+		return detect_entry(request, files, atoll, err);
+	if (json_object_get(request, "stages"))
+		return 0;
+	r = run_find_entry(files, &from, &entry, err);
+	if (r < 0)
+		return r;
+	if (!entry && makefile_of(files))
+		return run_add_make(request, files, err);
+	if (!entry)
+		return no_program(from.path, err);
+	r = run_put(request, "entry", json_string(entry), err);
+	if (r == 0)
+		r = detect_entry(request, files, atoll, err);
+	/* A compiler of C is given one file; which others belong to the program, the Makefile says. */
+	language = json_string_value(json_object_get(request, "language"));
+	if (r < 0 || !language || !makefile_of(files) ||
+	    (strcmp(language, "c") != 0 && strcmp(language, "cpp") != 0))
+		return r;
+	(void)json_object_del(request, "entry");
+	return run_add_make(request, files, err);
 }

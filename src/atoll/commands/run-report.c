@@ -5,123 +5,88 @@
  */
 #include "atoll/commands/cmd-run.h"
 
-#include <string.h>
-#include <unistd.h>
+#include <errno.h>
 
 #include "atoll/commands/cmd.h"
-#include "atoll/commands/printer.h"
-#include "base/buf.h"
-#include "base/foreign.h"
 #include "spec/notice.h"
 
 enum { REPORT_MAX = 64 << 20 };
 
 /* "test 2 (name): wrong_answer: line 1, column 1: expected "4", got "5"" */
-static int report_test(const json_t *test, size_t number, struct buf *out)
+static void report_test(struct page *out, const json_t *test, size_t number)
 {
-	const char *verdict = json_string_value(json_object_get(test, "verdict"));
-	const char *name = json_string_value(json_object_get(test, "name"));
+	const char *verdict = text_of(test, "verdict"), *name = text_of(test, "name");
 	_cleanup_buf_ struct buf why = { .max = REPORT_MAX };
-	int r = test_text(test, &why);
 
-	if (r == 0)
-		r = buf_printf(out, "test %zu", number);
-	if (r == 0 && name)
-		r = buf_puts(out, " (");
-	if (r == 0 && name)
-		r = foreign_put(out, name, strlen(name), FOREIGN_LINE);
-	if (r == 0 && name)
-		r = buf_puts(out, ")");
-	if (r == 0)
-		r = buf_printf(out, ": %s%s", verdict ? verdict : "not run",
-			       why.len > 0 ? ": " : "");
-	if (r == 0 && why.len > 0)
-		r = foreign_put(out, why.data, why.len, FOREIGN_LINE);
-	return r < 0 ? r : buf_puts(out, "\n");
+	if (test_text(test, &why) < 0)
+		out->error = -ENOMEM;
+	page_add_line(out, "test %zu%s%s%s: %s%s%s", number, *name ? " (" : "", name,
+		      *name ? ")" : "", *verdict ? verdict : "not run", why.len > 0 ? ": " : "",
+		      why.data ?: "");
+	page_add(out, "\n");
 }
 
 /* "group small: wrong_answer, 0 of 30 points" */
-static int report_group(const json_t *group, struct buf *out)
+static void report_group(struct page *out, const json_t *group)
 {
-	const char *verdict = json_string_value(json_object_get(group, "verdict"));
-	const char *name = json_string_value(json_object_get(group, "name"));
+	const char *verdict = text_of(group, "verdict");
 	const json_t *points = json_object_get(group, "points");
-	int r = buf_puts(out, "group ");
 
-	if (r == 0)
-		r = foreign_put(out, name ? name : "", name ? strlen(name) : 0, FOREIGN_LINE);
-	if (r == 0)
-		r = buf_printf(out, ": %s", verdict ? verdict : "not run");
-	if (r == 0 && points)
-		r = buf_printf(out, ", %.12g of %.12g points", json_number_value(points),
-			       json_number_value(json_object_get(group, "possible")));
-	return r < 0 ? r : buf_puts(out, "\n");
+	page_add_line(out, "group %s: %s", text_of(group, "name"), *verdict ? verdict : "not run");
+	if (points)
+		page_add(out, ", %.12g of %.12g points", json_number_value(points),
+			 json_number_value(json_object_get(group, "possible")));
+	page_add(out, "\n");
 }
 
-static int report_tests(const json_t *result, struct buf *out, int *exit_code)
+/* Whether all passed. */
+static bool report_tests(struct page *out, const json_t *result)
 {
-	const json_t *tests = json_object_get(result, "tests"), *test;
-	const json_t *groups = json_object_get(result, "groups"), *group;
+	const json_t *tests = json_object_get(result, "tests"), *test, *group;
 	const json_t *points = json_object_get(result, "points");
 	size_t i, passed = 0;
-	int r = 0;
 
 	json_array_foreach(tests, i, test)
 	{
-		passed += json_is_true(json_object_get(test, "passed"));
-		if (r == 0)
-			r = report_test(test, i + 1, out);
+		passed += is_true_of(test, "passed");
+		report_test(out, test, i + 1);
 	}
-	json_array_foreach(groups, i, group) if (r == 0) r = report_group(group, out);
-	if (r == 0)
-		r = buf_printf(out, "%zu of %zu passed", passed, json_array_size(tests));
-	if (r == 0 && points)
-		r = buf_printf(out, ", %.12g of %.12g points",
-			       json_number_value(json_object_get(points, "earned")),
-			       json_number_value(json_object_get(points, "possible")));
-	if (r == 0)
-		r = buf_puts(out, "\n");
-	*exit_code = passed == json_array_size(tests) ? 0 : 1;
-	return r;
-}
-
-static void report_error(const json_t *error)
-{
-	const char *type = json_string_value(json_object_get(error, "type"));
-	const char *message = json_string_value(json_object_get(error, "message"));
-
-	say("the method failed: %s: %s", type ? type : "error", message ? message : "no message");
+	json_array_foreach(json_object_get(result, "groups"), i, group) report_group(out, group);
+	page_add(out, "%zu of %zu passed", passed, json_array_size(tests));
+	if (points)
+		page_add(out, ", %.12g of %.12g points",
+			 json_number_value(json_object_get(points, "earned")),
+			 json_number_value(json_object_get(points, "possible")));
+	page_add(out, "\n");
+	return passed == json_array_size(tests);
 }
 
 int run_report(const char *json, int exit_code)
 {
-	json_t *result = json_loads(json, JSON_ALLOW_NUL, NULL), *tests, *value, *error;
+	json_t *result = json_loads(json, JSON_ALLOW_NUL, NULL);
+	const json_t *value = json_object_get(result, "value"),
+		     *error = json_object_get(result, "error");
 	/* Evaluated code prints its errors itself. */
-	bool evaluated = json_object_get(result, "value_type") != NULL;
-	_cleanup_buf_ struct buf out = { 0 };
+	const bool evaluated = json_object_get(result, "value_type") != NULL;
+	_cleanup_page_ struct page out = PAGE_EMPTY;
 	_cleanup_free_ char *text = NULL;
-	int r = 0, printed = 0;
+	int printed = 0;
 
-	buf_init(&out, REPORT_MAX);
-	tests = json_object_get(result, "tests");
-	value = json_object_get(result, "value");
-	error = json_object_get(result, "error");
-	if (json_array_size(tests) > 0) {
-		r = report_tests(result, &out, &exit_code);
-		printed = r == 0 ? print_out(&out) : 0;
+	if (json_array_size(json_object_get(result, "tests")) > 0) {
+		exit_code = report_tests(&out, result) ? 0 : 1;
+		printed = print_page(&out, "the result");
 	} else if (json_is_object(error) && !evaluated) {
-		report_error(error);
-	} else if (json_is_true(json_object_get(result, "success")) &&
-		   !(evaluated && json_is_null(value))) {
+		const char *type = text_of(error, "type"), *message = text_of(error, "message");
+
+		say("the method failed: %s: %s", *type ? type : "error",
+		    *message ? message : "no message");
+	} else if (is_true_of(result, "success") && !(evaluated && json_is_null(value))) {
 		/* The value as one line of JSON. */
 		text = json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY);
-		r = text ? 0 : -ENOMEM;
-		printed = text ? print_json(text) : 0;
+		if (!text)
+			out.error = -ENOMEM;
+		printed = text ? print_json(text) : print_page(&out, "the result");
 	}
 	json_decref(result);
-	if (r < 0) {
-		say("cannot print the result: %s", strerror(-r));
-		return EXIT_OURS;
-	}
 	return printed != 0 ? printed : exit_code;
 }

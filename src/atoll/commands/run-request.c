@@ -184,21 +184,13 @@ static bool is_plain_name(const char *name)
 	return true;
 }
 
-/* The program keeps FILE's name if that is plain; otherwise it gets the language's default. */
-static int add_name(json_t *request, const char *path, struct error *err)
-{
-	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
-
-	(void)json_object_del(request, "entry"); /* of --request */
-	return is_plain_name(name) ? run_put_text(request, "entry", name, err) : 0;
-}
-
 /* FILE, - or -c become "code". */
 static int add_code(json_t *request, struct run_options *o, struct atoll *atoll, struct error *err)
 {
 	_cleanup_buf_ struct buf text = { 0 };
 	bool from_stdin = o->file && strcmp(o->file, "-") == 0;
 	struct run_source source;
+	const char *name;
 	int r;
 
 	buf_init(&text, REQUEST_CODE_MAX);
@@ -238,8 +230,11 @@ static int add_code(json_t *request, struct run_options *o, struct atoll *atoll,
 	source = (struct run_source){ atoll, from_stdin ? NULL : o->file,
 				      text.data ? text.data : "", text.len };
 	r = run_detect(request, &source, err);
-	if (r == 0)
-		r = add_name(request, from_stdin ? "" : o->file, err);
+	/* The program keeps FILE's name if that is plain; otherwise it gets the language's default. */
+	(void)json_object_del(request, "entry"); /* of --request */
+	name = strrchr(o->file, '/') ? strrchr(o->file, '/') + 1 : o->file;
+	if (r == 0 && !from_stdin && is_plain_name(name))
+		r = run_put_text(request, "entry", name, err);
 	return r < 0 ? r : run_put(request, "code", bytes_to_json(source.text, source.len), err);
 }
 

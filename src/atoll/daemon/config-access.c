@@ -21,27 +21,11 @@
 
 enum { SECRET_FILE_MAX = 64 << 10 };
 
-static bool is_loopback(const struct config_address *a)
-{
-	struct in_addr v4;
-	struct in6_addr v6;
-
-	if (!a->v6)
-		return inet_pton(AF_INET, a->host, &v4) == 1 && (ntohl(v4.s_addr) >> 24) == 127;
-	return inet_pton(AF_INET6, a->host, &v6) == 1 && IN6_IS_ADDR_LOOPBACK(&v6);
-}
-
-static bool is_number(const struct config_address *a)
-{
-	struct in6_addr any;
-
-	return inet_pton(a->v6 ? AF_INET6 : AF_INET, a->host, &any) == 1;
-}
-
 int config_address_parse(const char *text, struct config_address *ret, struct error *err)
 {
 	const char *colon = strrchr(text, ':');
 	struct config_address a = { 0 };
+	struct in6_addr number;
 	size_t n = colon ? (size_t)(colon - text) : 0;
 	const char *host = text;
 	int64_t port = -1;
@@ -55,13 +39,15 @@ int config_address_parse(const char *text, struct config_address *ret, struct er
 		memcpy(a.host, host, n);
 	if (strcmp(a.host, "localhost") == 0)
 		(void)snprintf(a.host, sizeof(a.host), "127.0.0.1");
-	if (!is_number(&a) || parse_i64(colon + 1, &port) < 0 || port > UINT16_MAX)
+	if (inet_pton(a.v6 ? AF_INET6 : AF_INET, a.host, &number) != 1 ||
+	    parse_i64(colon + 1, &port) < 0 || port > UINT16_MAX)
 		return error_field(err, "listen",
 				   "listen: '%s' is not an address and a port, such as "
 				   "127.0.0.1:8700 or [::1]:8700 (port: 0 to 65535)",
 				   quote_text(text).text);
 	a.port = (uint16_t)port;
-	a.loopback = is_loopback(&a);
+	/* Of an IPv4 address, the first byte; it has four, in the order of the network. */
+	a.loopback = a.v6 ? IN6_IS_ADDR_LOOPBACK(&number) : number.s6_addr[0] == 127;
 	*ret = a;
 	return 0;
 }

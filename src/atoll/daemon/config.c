@@ -5,10 +5,12 @@
  */
 #include "atoll/daemon/config.h"
 
-#include "atoll/daemon/config-layer.h"
 #include "atoll/daemon/settings.h"
 #include "base/buf.h"
 #include "base/fd.h"
+#include "base/parse.h"
+#include "base/span.h"
+#include "spec/read.h"
 #include "spec/yaml.h"
 
 #include <fcntl.h>
@@ -17,7 +19,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-const char *config_text(struct config *c, const char *fmt, ...)
+enum { CONFIG_PATH_MAX = 4096, LANGUAGE_FILE_MAX = 64 << 10 };
+
+/* printf into the settings' memory. NULL: no memory, or longer than a path may be. */
+_printf_(2, 3) static const char *config_text(struct config *c, const char *fmt, ...)
 {
 	char text[CONFIG_PATH_MAX];
 	va_list ap;
@@ -29,7 +34,8 @@ const char *config_text(struct config *c, const char *fmt, ...)
 	return n < 0 || n >= (int)sizeof(text) ? NULL : arena_strndup(&c->memory, text, (size_t)n);
 }
 
-const char *config_variable(const struct config_source *source, const char *name)
+/* NULL: not set, or empty. */
+static const char *config_variable(const struct config_source *source, const char *name)
 {
 	size_t n = strlen(name);
 
@@ -42,22 +48,13 @@ const char *config_variable(const struct config_source *source, const char *name
 /* The file has only comments and document markers. */
 static bool says_nothing(const struct buf *text)
 {
-	const char *end = text->len > 0 ? text->data + text->len : NULL;
-
-	for (const char *line = end ? text->data : NULL; line != end;) {
-		const char *next = memchr(line, '\n', (size_t)(end - line));
-		size_t n = (size_t)((next ? next : end) - line);
-
-		while (n > 0 && strchr(" \t\r", line[n - 1]))
-			n--;
-		while (n > 0 && strchr(" \t", *line)) {
-			line++;
-			n--;
-		}
-		if (n > 0 && *line != '#' && (n != 3 || memcmp(line, "---", 3) != 0) &&
-		    (n != 3 || memcmp(line, "...", 3) != 0))
+	for (struct span rest = { text->data, text->len }, line; span_split(&rest, '\n', &line);) {
+		line = span_trim(line);
+		while (line.len > 0 && line.data[line.len - 1] == '\r')
+			line = span_trim((struct span){ line.data, line.len - 1 });
+		if (line.len > 0 && *line.data != '#' && !span_is(line, "---") &&
+		    !span_is(line, "..."))
 			return false;
-		line = next ? next + 1 : end;
 	}
 	return true;
 }
@@ -133,13 +130,124 @@ static const char *absolute(const char *key, const char *text, struct config *c)
 	return text ? text : "";
 }
 
-int config_apply(const char *origin, const char *key, const char *text, struct config *c,
-		 struct error *err)
+/* Sets one setting, by its key, from text; a refusal names origin. */
+static int config_apply(const char *origin, const char *key, const char *text, struct config *c,
+			struct error *err)
 {
 	int r = settings_apply_text(key, absolute(key, text, c), c, err);
 
 	return r < 0 ? error_wrap(err, r, "%s", origin) : 0;
 }
+
+/* --- variables: ATOLL_ and the key for every row and every limit, then those of the systems whose clients Atoll serves --- */
+
+/* One setting from its ATOLL_ variable, if that is set. */
+static int config_apply_variable(const struct config_source *source, const char *key,
+				 struct config *c, struct error *err)
+{
+	char variable[96];
+	const char *text;
+
+	setting_variable(key, variable, sizeof(variable));
+	text = config_variable(source, variable);
+	return text ? config_apply(variable, key, text, c, err) : 0;
+}
+
+static int apply_limit_variables(const struct config_source *source, const char *group,
+				 struct config *c, struct error *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < limit_knobs_count; i++) {
+		const char *name = limit_knobs[i].key;
+		char key[64];
+
+		/* cpus stands for both. */
+		if (strcmp(name, "cpu_quota") == 0 || strcmp(name, "cpu_period") == 0)
+			continue;
+		(void)snprintf(key, sizeof(key), "limits.%s.%s", group, name);
+		r = config_apply_variable(source, key, c, err);
+	}
+	return r;
+}
+
+/*
+ * A foreign variable, the setting it means, its unit (NULL: the text is used as it is) and how the unit is
+ * written here.
+ */
+static const struct foreign {
+	const char *variable, *key, *counts, *unit;
+} foreigners[] = {
+	{ "SANDBOX_GLOBAL_MAX_TIMEOUT_SECONDS", "limits.ceilings.timeout", "seconds", "s" },
+	{ "SANDBOX_DEFAULT_TIMEOUT_SECONDS", "limits.defaults.timeout", "seconds", "s" },
+	{ "SANDBOX_DEFAULT_MEMORY_LIMIT_MB", "limits.defaults.memory", "MiB", "m" },
+	/* Percent of a core. */
+	{ "SANDBOX_DEFAULT_CPU_QUOTA_PERCENT", "limits.defaults.cpus", "percent", NULL },
+	{ "SANDBOX_PID_LIMIT", "limits.defaults.pids", NULL, NULL },
+	{ "SANDBOX_LANGUAGE_CONFIG_FILE", "language_config", NULL, NULL },
+	{ "OUTPUT_DATA_PATH", "output_data_path", NULL, NULL },
+};
+
+static int apply_foreign(const struct foreign *f, const char *text, struct config *c,
+			 struct error *err)
+{
+	const char *converted;
+	int64_t milli = 0;
+
+	if (f->counts && parse_milli(text, &milli) < 0)
+		return error_field(err, f->variable, "%s: '%s' is not a number of %s", f->variable,
+				   quote_text(text).text, f->counts);
+	if (f->counts && !f->unit)
+		converted = config_text(c, "%lld.%05lld", (long long)(milli / 100000),
+					(long long)(milli % 100000));
+	else
+		converted = config_text(c, "%s%s", text, f->unit ? f->unit : "");
+	return converted ? config_apply(f->variable, f->key, converted, c, err)
+			 : error_set(err, ERROR_INPUT, E2BIG, "%s is too long", f->variable);
+}
+
+/* Adds the port of the NeMo Agent Toolkit beside 8700, unless the listening addresses are given. */
+static int apply_place(const struct config_source *source, struct config *c, struct error *err)
+{
+	const char *host = config_variable(source, "SANDBOX_HOST");
+	const char *port = config_variable(source, "SANDBOX_PORT");
+	bool v6 = host && strchr(host, ':') && host[0] != '[';
+	const char *list;
+
+	if ((!host && !port) || c->listen)
+		return 0;
+	list = config_text(c, CONFIG_LISTEN ",%s%s%s:%s", v6 ? "[" : "", host ? host : "127.0.0.1",
+			   v6 ? "]" : "", port ? port : "6000");
+	return list ? config_apply("SANDBOX_HOST, SANDBOX_PORT", "listen", list, c, err) : -ENOMEM;
+}
+
+static int config_apply_variables(const struct config_source *source, struct config *c,
+				  struct error *err)
+{
+	const char *debug = config_variable(source, "DEBUG");
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < settings_count; i++)
+		r = config_apply_variable(source, settings[i].key, c, err);
+	if (r == 0)
+		r = apply_limit_variables(source, "defaults", c, err);
+	if (r == 0)
+		r = apply_limit_variables(source, "ceilings", c, err);
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(foreigners); i++) {
+		const char *text = config_variable(source, foreigners[i].variable);
+
+		if (text)
+			r = apply_foreign(&foreigners[i], text, c, err);
+	}
+	if (r == 0)
+		r = apply_place(source, c, err);
+	/* Debug logging, as the scripts of the NeMo Agent Toolkit switch it on. */
+	if (r == 0 && debug && strcmp(debug, "0") != 0 && strcmp(debug, "false") != 0)
+		r = config_apply("DEBUG", "log.level", "debug", c, err);
+	return r;
+}
+
+/* --- flags --- */
 
 /* All flags of one list setting, joined. */
 static const char *join_flags(const struct config_source *source, size_t first, struct config *c)
@@ -363,15 +471,6 @@ static json_t *limits_said(const struct limits *l, uint32_t set)
 	return object;
 }
 
-static json_t *list_to_json(const char *const *words)
-{
-	json_t *list = json_array();
-
-	for (; list && *words; words++)
-		(void)json_array_append_new(list, json_string(*words));
-	return list;
-}
-
 json_t *config_to_json(const struct config *c)
 {
 	json_t *root = json_object();
@@ -382,9 +481,10 @@ json_t *config_to_json(const struct config *c)
 			root = NULL;
 		}
 	return json_pack("{so, so, so, sb, ss*, s{so, so}}", "settings", root, "tokens",
-			 list_to_json(c->tokens), "secrets", list_to_json(c->callback_secrets),
-			 "listen_named", c->listen_named, "languages", c->language_text, "limits",
-			 "defaults", limits_said(&c->defaults, c->defaults_set), "ceilings",
+			 settings_list_to_json(c->tokens), "secrets",
+			 settings_list_to_json(c->callback_secrets), "listen_named",
+			 c->listen_named, "languages", c->language_text, "limits", "defaults",
+			 limits_said(&c->defaults, c->defaults_set), "ceilings",
 			 limits_said(&c->ceilings, c->ceilings_set));
 }
 
@@ -443,4 +543,49 @@ int config_from_json(const json_t *root, struct config *ret, struct error *err)
 	c.listen_named = json_is_true(json_object_get(root, "listen_named"));
 	*ret = c;
 	return 0;
+}
+
+/* --- defaults by language: the monitor reads the file, because the front may not have access, and a mistake stops the start --- */
+
+static int refuse_languages(const struct config *c, const char *why, struct error *err)
+{
+	return error_field(err, "language_config", "language_config: '%.200s': %s",
+			   c->language_config, why);
+}
+
+int config_presets(const struct config *c, struct presets *ret, struct error *err)
+{
+	const struct document doc = { .name = c->language_config,
+				      .text = c->language_text,
+				      .len = strlen(c->language_text) };
+	struct error why = { 0 };
+	json_t *root = NULL;
+	int r = json_parse(&doc, &root, &why);
+
+	if (r == 0)
+		r = presets_parse(root, ret, &why);
+	json_decref(root);
+	return r < 0 ? refuse_languages(c, why.text, err) : 0;
+}
+
+int config_read_languages(struct config *c, struct error *err)
+{
+	_cleanup_close_ int fd = -EBADF;
+	_cleanup_buf_ struct buf text = { 0 };
+	struct presets presets;
+	int r;
+
+	if (!*c->language_config)
+		return 0;
+	fd = open(c->language_config, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	if (fd < 0)
+		return refuse_languages(c, strerror(errno), err);
+	buf_init(&text, LANGUAGE_FILE_MAX);
+	r = buf_read_fd(&text, fd);
+	if (r < 0 || memchr(text.len ? text.data : "", '\0', text.len))
+		return refuse_languages(c, "it is not a text of at most 64 KiB", err);
+	c->language_text = arena_strndup(&c->memory, text.len ? text.data : "", text.len);
+	if (!c->language_text)
+		return error_oom(err);
+	return config_presets(c, &presets, err);
 }

@@ -35,7 +35,9 @@ enum {
 	CONFIG_SECRET_MAX = 128
 };
 
-#define CONFIG_SYSTEM_FILE "/etc/atoll/atoll.yaml"
+#define CONFIG_SYSTEM_FILE   "/etc/atoll/atoll.yaml"
+#define CONFIG_LISTEN	     "127.0.0.1:8700"
+#define CONFIG_LISTEN_COMPAT "127.0.0.1:6000" /* where clients of the NeMo Agent Toolkit connect */
 
 /* The workspace of POST /execute; output_data_path moves it. */
 #define CONFIG_EXECUTE_WORKSPACE "execute"

@@ -12,7 +12,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "atoll/daemon/config-layer.h"
 #include "base/caller.h"
 #include "base/fd.h"
 #include "base/loop/fiber.h"
@@ -34,14 +33,6 @@ struct front_parts {
 	char challenge[1024]; /* of a refusal for want of a token; "": the usual one */
 };
 
-/* The port of the NeMo Agent Toolkit's clients. */
-static bool is_compat_port(const char *name)
-{
-	const char *port = strrchr(name, ':');
-
-	return port && strcmp(port, strrchr(CONFIG_LISTEN_COMPAT, ':')) == 0;
-}
-
 /* The server owns the sockets afterwards. */
 static int serve_sockets(struct front *f, struct error *err)
 {
@@ -51,10 +42,13 @@ static int serve_sockets(struct front *f, struct error *err)
 	for (size_t i = 0; r == 0 && i < f->sockets.n; i++) {
 		struct listening_socket *listening = &f->sockets.list[i];
 		const bool is_unix = listening->name[0] == '/';
+		/* The port of the NeMo Agent Toolkit's clients. */
+		const char *port = strrchr(listening->name, ':'),
+			   *compat = strrchr(CONFIG_LISTEN_COMPAT, ':');
 		struct listener listener = { TAKE_FD(listening->fd),
 					     is_unix ? LISTENER_UNIX : LISTENER_TCP,
 					     guarded && !is_unix,
-					     !is_unix && is_compat_port(listening->name) };
+					     !is_unix && port && strcmp(port, compat) == 0 };
 
 		r = api_listen(f->parts->api, listener);
 	}
@@ -62,29 +56,22 @@ static int serve_sockets(struct front *f, struct error *err)
 	return r < 0 ? error_set(err, ERROR_INTERNAL, -r, "cannot serve: %s", strerror(-r)) : 0;
 }
 
-/*
- * Clients are accepted once a broker can run what they ask for: until then they wait in the sockets' queues. So the
- * client whose connection made systemd start the daemon is not refused.
- */
-static void begin_serving(struct front *f)
-{
-	struct error err = { 0 };
-
-	if (f->sockets.n > 0 && serve_sockets(f, &err) < 0)
-		log_say(&f->log, LOG_ERROR, err.text);
-	else
-		front_is_ready(f);
-}
-
 static void on_broker(void *data, bool up)
 {
 	struct front *f = data;
+	struct error err = { 0 };
 
 	log_say(&f->log, up ? LOG_INFO : LOG_WARNING,
 		up ? "the broker answers" : "the broker is lost");
 	engine_on_broker(f->parts->engine, up);
-	if (up)
-		begin_serving(f);
+	/*
+	 * Clients are accepted once a broker can run what they ask for: until then they wait in the sockets' queues. So the
+	 * client whose connection made systemd start the daemon is not refused.
+	 */
+	if (up && f->sockets.n > 0 && serve_sockets(f, &err) < 0)
+		log_say(&f->log, LOG_ERROR, err.text);
+	else if (up)
+		front_is_ready(f);
 }
 
 /* Logs once which presets are asked for and not available. */

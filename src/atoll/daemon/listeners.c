@@ -5,13 +5,15 @@
  */
 #include "atoll/daemon/listeners.h"
 
-#include "atoll/daemon/config-layer.h"
-#include "atoll/daemon/passed-sockets.h"
-#include "atoll/daemon/port-owner.h"
 #include "atoll/daemon/state-dir.h"
+#include "atoll/daemon/systemd.h"
+#include "base/buf.h"
 #include "base/fd.h"
+#include "base/parse.h"
 
 #include <arpa/inet.h>
+#include <dirent.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdio.h>
@@ -108,6 +110,102 @@ static uint16_t free_port_near(const struct config_address *taken)
 	return 0;
 }
 
+/* --- which process has a port already, for the message: the kernel lists sockets and each process's descriptors with the same inodes --- */
+
+enum { STATE_LISTEN = 0x0a, TABLE_BYTES_MAX = 4 << 20 };
+
+struct port_owner {
+	pid_t pid;
+	char name[32];
+};
+/* The inode of a socket that listens on the port, or 0. */
+static unsigned long inode_in(const char *table, uint16_t port)
+{
+	_cleanup_buf_ struct buf text = { 0 };
+	_cleanup_close_ int fd = open(table, O_RDONLY | O_CLOEXEC);
+	unsigned long inode;
+	unsigned local, state;
+
+	buf_init(&text, TABLE_BYTES_MAX);
+	if (fd < 0 || buf_read_fd(&text, fd) < 0 || text.len == 0)
+		return 0;
+	for (const char *line = text.data; line; line = strchr(line, '\n')) {
+		line += *line == '\n';
+		/* sl: local_address:port remote_address:port state queues timers retransmits uid timeout inode */
+		if (sscanf(line, " %*d: %*[0-9A-F]:%x %*[0-9A-F]:%*x %x %*s %*s %*s %*u %*d %lu",
+			   &local, &state, &inode) == 3 &&
+		    local == port && state == STATE_LISTEN)
+			return inode;
+	}
+	return 0;
+}
+
+static bool has_socket(int proc_fd, const char *pid, const char *link)
+{
+	char path[64], target[64];
+	int fd;
+	DIR *dir;
+	const struct dirent *entry;
+	bool found = false;
+
+	(void)snprintf(path, sizeof(path), "%.20s/fd", pid);
+	fd = openat(proc_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	dir = fd < 0 ? NULL : fdopendir(fd);
+	if (!dir) {
+		(void)fd_close(fd);
+		return false;
+	}
+	while (!found && (entry = readdir(dir))) {
+		ssize_t n = readlinkat(dirfd(dir), entry->d_name, target, sizeof(target) - 1);
+
+		target[MAX(n, (ssize_t)0)] = '\0';
+		found = strcmp(target, link) == 0;
+	}
+	(void)closedir(dir);
+	return found;
+}
+
+static void read_owner_name(int proc_fd, struct port_owner *owner)
+{
+	char path[64];
+	_cleanup_close_ int fd = -EBADF;
+	ssize_t n;
+
+	(void)snprintf(path, sizeof(path), "%d/comm", (int)owner->pid);
+	fd = openat(proc_fd, path, O_RDONLY | O_CLOEXEC);
+	n = fd < 0 ? 0 : read(fd, owner->name, sizeof(owner->name) - 1);
+	owner->name[MAX(n, (ssize_t)0)] = '\0';
+	owner->name[strcspn(owner->name, "\n")] = '\0';
+}
+
+/* False: none that this user may see. */
+static bool port_owner_find(uint16_t port, struct port_owner *ret)
+{
+	static const char *const tables[] = { "/proc/net/tcp", "/proc/net/tcp6" };
+	unsigned long inode = 0;
+	char link[64];
+	DIR *proc;
+	const struct dirent *entry;
+	bool found = false;
+	int64_t pid;
+
+	for (size_t i = 0; i < ARRAY_SIZE(tables) && !inode; i++)
+		inode = inode_in(tables[i], port);
+	proc = inode ? opendir("/proc") : NULL;
+	if (!proc)
+		return false;
+	(void)snprintf(link, sizeof(link), "socket:[%lu]", inode);
+	while (!found && (entry = readdir(proc)))
+		if (parse_i64(entry->d_name, &pid) == 0 &&
+		    has_socket(dirfd(proc), entry->d_name, link)) {
+			ret->pid = (pid_t)pid;
+			read_owner_name(dirfd(proc), ret);
+			found = true;
+		}
+	(void)closedir(proc);
+	return found;
+}
+
 static int refuse_taken(const char *text, const struct config_address *a, struct error *err)
 {
 	char who[64] = "another process", other[80] = "";
@@ -193,17 +291,10 @@ static socklen_t fill_unix(const char *path, union address *ret)
 	return sizeof(ret->local);
 }
 
-static bool has_listener(const union address *address, socklen_t size)
-{
-	_cleanup_close_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-
-	/* EAGAIN: the queue is full, so a process listens. */
-	return fd >= 0 && (connect(fd, &address->any, size) == 0 || errno == EAGAIN);
-}
-
 static int clear_path(const char *path, const union address *address, socklen_t size,
 		      struct error *err)
 {
+	_cleanup_close_ int fd = -EBADF;
 	struct stat st;
 
 	if (lstat(path, &st) < 0)
@@ -213,7 +304,9 @@ static int clear_path(const char *path, const union address *address, socklen_t 
 				 "'%.200s' is there already and is no socket; give another path "
 				 "with --socket",
 				 path);
-	if (has_listener(address, size))
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	/* EAGAIN: the queue is full, so a process listens. */
+	if (fd >= 0 && (connect(fd, &address->any, size) == 0 || errno == EAGAIN))
 		return error_set(err, ERROR_INPUT, EADDRINUSE,
 				 "a daemon listens on '%.200s' already; end it first, or "
 				 "give another path with --socket",

@@ -102,11 +102,6 @@ static int open_log_parent(const struct config *c, const char *path, const char 
 	return fd < 0 ? -errno : fd;
 }
 
-static int move(int dir_fd, const char *from, const char *to)
-{
-	return renameat(dir_fd, from, dir_fd, to) < 0 && errno != ENOENT ? -errno : 0;
-}
-
 int logfile_rotate(const struct config *c, const char *path, int64_t keep)
 {
 	char from[NAME_MAX + 1], to[NAME_MAX + 1];
@@ -120,7 +115,8 @@ int logfile_rotate(const struct config *c, const char *path, int64_t keep)
 		(void)snprintf(from, sizeof(from), i ? "%.200s.%lld" : "%.200s", base,
 			       (long long)i);
 		(void)snprintf(to, sizeof(to), "%.200s.%lld", base, (long long)i + 1);
-		r = move(dir_fd, from, to);
+		if (renameat(dir_fd, from, dir_fd, to) < 0 && errno != ENOENT)
+			r = -errno;
 	}
 	return r;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* monitor_check(): `atoll serve --check`. */
-#include "atoll/daemon/monitor-state.h"
+#include "atoll/daemon/monitor.h"
 
 #include "run/executor.h"
 #include "run/toolchain/data.h"

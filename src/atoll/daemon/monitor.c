@@ -2,13 +2,24 @@
 /*
  * See monitor.h: from settings to a serving daemon, and its end. One loop: signals (also a child's end) by
  * signalfd, the front's records by its socket. The monitor reads no byte that came from a caller.
+ *
+ * Of a child that died, the first restart is immediate. Each later one comes at twice the distance from the start before it, up to ten
+ * seconds. After half a minute of life the count begins again. So a child that dies rarely is back at once (and a new broker speeds up the
+ * cleanup after the old one), and a child that dies at once is not restarted in a tight loop.
  */
-#include "atoll/daemon/monitor-state.h"
+#include "atoll/daemon/monitor.h"
 
+#include "atoll/daemon/control.h"
+#include "atoll/daemon/listeners.h"
 #include "atoll/daemon/logfile.h"
-#include "atoll/daemon/notify.h"
+#include "atoll/daemon/process.h"
+#include "atoll/daemon/state-dir.h"
+#include "atoll/daemon/systemd.h"
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/log.h"
+#include "base/loop/loop.h"
+#include "base/sys/kernel.h"
 #include "run/kit-prepare.h"
 #include "run/toolchain/data.h"
 #include "run/toolchain/kit.h"
@@ -23,7 +34,9 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 enum {
@@ -31,10 +44,70 @@ enum {
 	ROTATE_MS = 1000,    /* interval of checks of the audit log's size */
 	PONG_MS = 60 * 1000, /* a front without an answer for that long hangs */
 	STOP_MS = 5 * 1000,  /* time for the cleanup */
-	FILES_A_RUN =
-		/* a dozen for a sandbox, as many for one that is being removed, and its share of common ones */
-	30,
+	/* A dozen for a sandbox, as many for one that is being removed, and its share of common ones. */
+	FILES_A_RUN = 30,
+	HEALTHY_MS = 30 * 1000,
+	AGAIN_FIRST_MS = 100,
+	AGAIN_MOST_MS = 10 * 1000,
+	FAILURES_AT_START = 5, /* before it was ready for the first time */
 };
+
+struct monitor;
+
+/* A process that the monitor keeps running. */
+struct monitored_process {
+	const char *name;
+	struct monitor *monitor;
+	int (*start)(struct monitor *m, struct error *err);
+	pid_t pid; /* 0: it does not run */
+	int pidfd;
+	int64_t started_ns;
+	unsigned failures;    /* in a row */
+	struct source *again; /* timer of the next start */
+};
+
+enum monitor_stage { MONITOR_SERVING, MONITOR_DRAINING, MONITOR_STOPPING };
+
+struct monitor {
+	struct config config;
+	struct log log;
+	int log_fd, audit_fd; /* opened by the monitor, or -EBADF */
+	struct state_dir place;
+	struct listening_sockets sockets;
+	struct process_setup setup;
+	struct loop *loop;
+	struct monitored_process broker, front;
+	int lifeline_fd; /* the monitor's end of the broker's lifeline */
+	int control_fd;	 /* to the front */
+	int signal_fd;
+	struct source *signals, *owner, *control, *pinger, *rotator, *deadline;
+	int64_t began_ns, pong_ns;
+	int64_t ping_ms, pong_ms; /* interval of pings; the longest time to an answer */
+	bool ready, ever_ready;	  /* the front is ready; was ready once */
+	enum monitor_stage stage;
+	int result; /* return value of monitor_serve() */
+	struct error error;
+};
+
+/* --- the children --- */
+
+static void child_forget(struct monitored_process *c)
+{
+	c->pidfd = fd_close(c->pidfd);
+	c->pid = 0;
+}
+
+static void child_kill(const struct monitored_process *c, int signo)
+{
+	int r = c->pid > 0 ? process_signal(&c->monitor->setup, c->pidfd, signo) : 0;
+
+	if (r < 0 && r != -ESRCH)
+		log_say(&c->monitor->log, LOG_ERROR, "a process cannot be told to end",
+			LOG_TEXT("process", c->name), LOG_I64("pid", c->pid),
+			LOG_TEXT("why", strerror(-r)));
+}
+
+/* --- the end --- */
 
 static void set_deadline(struct monitor *m, int64_t in_ms)
 {
@@ -70,7 +143,7 @@ static void drain(struct monitor *m)
 	set_deadline(m, m->config.drain_ms + STOP_MS);
 }
 
-void monitor_fail(struct monitor *m, const struct error *why)
+static void monitor_fail(struct monitor *m, const struct error *why)
 {
 	if (m->result < 0)
 		return;
@@ -81,36 +154,89 @@ void monitor_fail(struct monitor *m, const struct error *why)
 	child_kill(&m->front, SIGKILL);
 }
 
-/* Positive: start the child again. */
-int monitor_child_ended(struct monitored_process *c, const char *how)
+/* --- restarts --- */
+
+static void plan_restart(struct monitored_process *c, pid_t pid, const char *how)
 {
 	struct monitor *m = c->monitor;
+	int64_t lived_ms = (clock_now_ns() - c->started_ns) / NS_PER_MS, wait_ms = 0;
+	struct error why;
 
+	c->failures = lived_ms > HEALTHY_MS ? 1 : c->failures + 1;
+	if (!m->ever_ready && c->failures >= FAILURES_AT_START) {
+		(void)error_set(&why, ERROR_INTERNAL, EIO,
+				"the %s ended %u times before the daemon was ready (%s); its log "
+				"says why, or see: atoll doctor",
+				c->name, c->failures, how);
+		monitor_fail(m, &why);
+		return;
+	}
+	/* The time it has lived counts: only a child that died young waits. */
+	if (c->failures > 8)
+		wait_ms = AGAIN_MOST_MS;
+	else if (c->failures > 1)
+		wait_ms = MIN(AGAIN_FIRST_MS << (c->failures - 2), AGAIN_MOST_MS);
+	wait_ms = MAX(wait_ms - lived_ms, 0);
+	log_say(&m->log, LOG_ERROR, "a process died and is started again",
+		LOG_TEXT("process", c->name), LOG_I64("pid", pid), LOG_TEXT("how", how),
+		LOG_I64("failures", c->failures), LOG_MS("after", wait_ms));
+	source_set_time(c->again, clock_now_ns() + wait_ms * NS_PER_MS);
+}
+
+static void child_ended(struct monitored_process *c, int status)
+{
+	struct monitor *m = c->monitor;
+	char how[64];
+	pid_t pid = c->pid;
+
+	process_describe_end(status, how, sizeof(how));
+	child_forget(c);
 	if (c == &m->front)
 		m->ready = false;
-	if (m->stage == MONITOR_SERVING)
-		return 1;
+	if (m->stage == MONITOR_SERVING) {
+		plan_restart(c, pid, how);
+		return;
+	}
 	log_say(&m->log, LOG_INFO, "ended", LOG_TEXT("process", c->name), LOG_TEXT("how", how));
 	if (c == &m->front)
 		stop(m);
 	else if (m->stage == MONITOR_STOPPING)
 		loop_stop(m->loop);
-	return 0;
 }
 
-static int on_monitor_deadline(void *data, uint32_t events)
+/* Reaps ended children; the others are orphans that a killed broker left. */
+static void monitor_reap(struct monitor *m)
 {
-	struct monitor *m = data;
-	struct monitored_process *c = m->stage == MONITOR_DRAINING ? &m->front : &m->broker;
+	int status;
+	pid_t pid;
+
+	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+		if (pid == m->broker.pid)
+			child_ended(&m->broker, status);
+		else if (pid == m->front.pid)
+			child_ended(&m->front, status);
+	}
+}
+
+static int on_again(void *data, uint32_t events)
+{
+	struct monitored_process *c = data;
+	struct error why = { 0 };
 
 	(void)events;
-	log_say(&m->log, LOG_WARNING, "a process does not end and is killed",
-		LOG_TEXT("process", c->name), LOG_I64("pid", c->pid));
-	child_kill(c, SIGKILL);
+	if (c->monitor->stage != MONITOR_SERVING)
+		return 0;
+	if (c->start(c->monitor, &why) < 0) {
+		log_say(&c->monitor->log, LOG_ERROR, why.text);
+		c->started_ns = clock_now_ns();
+		plan_restart(c, 0, why.text);
+	}
 	return 0;
 }
 
-void monitor_ready(struct monitor *m)
+/* --- starts --- */
+
+static void monitor_ready(struct monitor *m)
 {
 	char names[1024] = "";
 
@@ -128,6 +254,152 @@ void monitor_ready(struct monitor *m)
 	if (!m->ever_ready)
 		kit_prepare_behind(m->config.data_dir);
 	m->ever_ready = true;
+}
+
+/* Sends CONFIG, LOG and AUDIT, then the rest or RELOAD. */
+static int monitor_send_settings(struct monitor *m)
+{
+	json_t *tree = config_to_json(&m->config);
+	char *text = tree ? json_dumps(tree, JSON_COMPACT) : NULL;
+	_cleanup_close_ int fd = text ? fd_sealed_memfd("settings", text, strlen(text)) : -ENOMEM;
+	int r = fd < 0 ? fd : control_send(m->control_fd, CONTROL_CONFIG, NULL, fd);
+
+	json_decref(tree);
+	free(text);
+	if (r == 0)
+		r = control_send(m->control_fd, CONTROL_LOG, NULL, m->log.fd);
+	if (r == 0)
+		r = control_send(m->control_fd, CONTROL_AUDIT, NULL, m->audit_fd);
+	return r;
+}
+
+/* Watches a new pid. */
+static int watch_child(struct monitored_process *c, pid_t pid, struct error *err)
+{
+	if (pid < 0)
+		return error_set(err, ERROR_INTERNAL, (int)-pid, "cannot start the %s: %s", c->name,
+				 strerror((int)-pid));
+	c->pid = pid;
+	c->started_ns = clock_now_ns();
+	c->pidfd = sys_pidfd_open(pid);
+	if (c->pidfd < 0) {
+		int r = c->pidfd;
+
+		(void)kill(pid, SIGKILL);
+		(void)waitpid(pid, NULL, 0);
+		child_forget(c);
+		return error_set(err, ERROR_INTERNAL, -r, "cannot watch the %s: %s", c->name,
+				 strerror(-r));
+	}
+	log_say(&c->monitor->log, LOG_INFO, "started", LOG_TEXT("process", c->name),
+		LOG_I64("pid", pid));
+	return 0;
+}
+
+static int monitor_start_broker(struct monitor *m, struct error *err)
+{
+	int pair[2], r;
+
+	m->lifeline_fd = fd_close(m->lifeline_fd);
+	if (pipe2(pair, O_CLOEXEC) < 0)
+		return error_set(err, ERROR_INTERNAL, errno, "cannot start the broker: %s",
+				 strerror(errno));
+	r = watch_child(&m->broker, process_start_broker(&m->setup, pair[0]), err);
+	(void)fd_close(pair[0]);
+	m->lifeline_fd = pair[1];
+	return r;
+}
+
+static int send_setup(struct monitor *m)
+{
+	int r = monitor_send_settings(m);
+
+	if (r == 0)
+		r = control_send(m->control_fd, CONTROL_LOCK, NULL, m->place.lock_fd);
+	if (r == 0)
+		r = control_send(m->control_fd, CONTROL_RUN, NULL, m->place.run_fd);
+	for (size_t i = 0; r == 0 && i < m->sockets.n; i++)
+		r = control_send(m->control_fd, CONTROL_LISTEN, m->sockets.list[i].name,
+				 m->sockets.list[i].fd);
+	return r < 0 ? r : control_send(m->control_fd, CONTROL_GO, NULL, -EBADF);
+}
+
+static int on_child_control(void *data, uint32_t events)
+{
+	struct monitor *m = data;
+	struct control_record record;
+	int fd, r = control_receive(m->control_fd, &record, &fd);
+	struct error why;
+
+	(void)events;
+	if (r == -EAGAIN)
+		return 0;
+	if (r <= 0) {
+		/*
+		 * The front has closed the socket and is ending, or it has broken the protocol and is killed.
+		 */
+		m->control = source_free(m->control);
+		if (r < 0)
+			child_kill(&m->front, SIGKILL);
+		return 0;
+	}
+	(void)fd_close(fd);
+	m->pong_ns = clock_now_ns();
+	if (record.kind == CONTROL_READY) {
+		m->ready = true;
+		monitor_ready(m);
+	} else if (record.kind == CONTROL_PONG) {
+		notify_send("WATCHDOG=1");
+	} else if (record.kind == CONTROL_FAILED && !m->ever_ready) {
+		(void)error_set(&why, ERROR_INTERNAL, EIO, "%s", record.text);
+		monitor_fail(m, &why);
+	} else if (record.kind == CONTROL_FAILED) {
+		log_say(&m->log, LOG_ERROR, "the front cannot serve", LOG_TEXT("why", record.text));
+	}
+	return 0;
+}
+
+static int monitor_start_front(struct monitor *m, struct error *err)
+{
+	int pair[2], r;
+
+	m->control = source_free(m->control);
+	m->control_fd = fd_close(m->control_fd);
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0)
+		return error_set(err, ERROR_INTERNAL, errno, "cannot start the front: %s",
+				 strerror(errno));
+	m->control_fd = pair[0];
+	r = watch_child(&m->front, process_start_front(&m->setup, pair[1]), err);
+	(void)fd_close(pair[1]);
+	if (r < 0)
+		return r;
+	r = loop_add_fd(m->loop, m->control_fd, EPOLLIN, (struct handler){ on_child_control, m },
+			&m->control);
+	/* The front runs: if setup failed, it is killed, and its end leads to a restart. */
+	if (r < 0 || send_setup(m) < 0)
+		child_kill(&m->front, SIGKILL);
+	return 0;
+}
+
+/* --- the loop --- */
+
+static void send_reload(struct monitor *m)
+{
+	if (m->control && (monitor_send_settings(m) < 0 ||
+			   control_send(m->control_fd, CONTROL_RELOAD, NULL, -EBADF) < 0))
+		child_kill(&m->front, SIGKILL);
+}
+
+static int on_monitor_deadline(void *data, uint32_t events)
+{
+	struct monitor *m = data;
+	struct monitored_process *c = m->stage == MONITOR_DRAINING ? &m->front : &m->broker;
+
+	(void)events;
+	log_say(&m->log, LOG_WARNING, "a process does not end and is killed",
+		LOG_TEXT("process", c->name), LOG_I64("pid", c->pid));
+	child_kill(c, SIGKILL);
+	return 0;
 }
 
 /* Opens both or none; replaces the ones that were open. */
@@ -151,13 +423,6 @@ static int open_logs(struct monitor *m, struct error *err)
 	m->log_fd = TAKE_FD(log_fd);
 	m->audit_fd = TAKE_FD(audit_fd);
 	return 0;
-}
-
-static void send_reload(struct monitor *m)
-{
-	if (m->control && (monitor_send_settings(m) < 0 ||
-			   control_send(m->control_fd, CONTROL_RELOAD, NULL, -EBADF) < 0))
-		child_kill(&m->front, SIGKILL);
 }
 
 static void reload(struct monitor *m)
@@ -286,6 +551,7 @@ static int on_owner(void *data, uint32_t events)
 
 static int watch_all(struct monitor *m, bool until_eof, struct error *err)
 {
+	struct monitored_process *const children[] = { &m->broker, &m->front };
 	int64_t watchdog_ms = notify_watchdog_ms();
 	int r;
 
@@ -300,10 +566,9 @@ static int watch_all(struct monitor *m, bool until_eof, struct error *err)
 	if (r == 0 && until_eof)
 		r = loop_add_fd(m->loop, STDIN_FILENO, EPOLLIN, (struct handler){ on_owner, m },
 				&m->owner);
-	if (r == 0)
-		r = child_begin(&m->broker);
-	if (r == 0)
-		r = child_begin(&m->front);
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(children); i++)
+		r = loop_add_timer(m->loop, INT64_MAX, (struct handler){ on_again, children[i] },
+				   &children[i]->again);
 	if (r == 0)
 		r = loop_add_timer(m->loop, INT64_MAX, (struct handler){ on_monitor_deadline, m },
 				   &m->deadline);
@@ -369,17 +634,6 @@ static int resolve_paths(struct monitor *m, struct error *err)
 	return r;
 }
 
-/* As root, kits are in a directory that the users of sandboxes can reach. */
-static void choose_kit_place(const struct config *c)
-{
-	char path[4096 + 16];
-
-	(void)snprintf(path, sizeof(path), "%s/kits", c->state_dir);
-	(void)setenv("ATOLL_KIT_DIR", geteuid() == 0 ? "/var/cache/atoll" : path, 0);
-	/* It must exist before the front's view is made. */
-	(void)fd_close(kit_place_open(-EBADF));
-}
-
 /*
  * Broker and front have a limited number of descriptors. Runs beyond what these allow would be started and
  * refused instead of queued.
@@ -439,6 +693,7 @@ static int load_settings(struct monitor *m, const struct config_source *source, 
 /* A start that is refused here leaves nothing behind. */
 static int open_all(struct monitor *m, struct error *err)
 {
+	char kits[4096 + 16];
 	int r = state_dir_open(&m->place, m->setup.identity.uid, m->setup.identity.gid, err);
 
 	if (r == 0)
@@ -456,7 +711,11 @@ static int open_all(struct monitor *m, struct error *err)
 	}
 	config_warn_of_tokens(&m->config, &m->log);
 	bound_running(m);
-	choose_kit_place(&m->config);
+	/* As root, kits are in a directory that the users of sandboxes can reach. */
+	(void)snprintf(kits, sizeof(kits), "%s/kits", m->config.state_dir);
+	(void)setenv("ATOLL_KIT_DIR", geteuid() == 0 ? "/var/cache/atoll" : kits, 0);
+	/* It must exist before the front's view is made. */
+	(void)fd_close(kit_place_open(-EBADF));
 	r = listen_for_broker(m->place.run_fd);
 	if (r < 0)
 		return error_set(err, ERROR_STORAGE, -r, "cannot make the broker's socket: %s",

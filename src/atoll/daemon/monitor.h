@@ -11,6 +11,7 @@
 #pragma once
 
 #include "atoll/daemon/config.h"
+#include "atoll/daemon/identity.h"
 #include "base/buf.h"
 
 /* Returns 0 after SIGTERM or SIGINT; negative with a message if it could not serve. */
@@ -21,3 +22,7 @@ int monitor_serve(const struct config_source *source, struct error *err) _must_c
  */
 int monitor_check(const struct config_source *source, struct buf *out,
 		  struct error *err) _must_check_;
+
+/* The settings, judged: what a daemon needs to know before it makes or opens anything. */
+int monitor_settle(const struct config_source *source, struct config *c, struct identity *id,
+		   struct error *err) _must_check_;

@@ -194,16 +194,6 @@ static char **front_env(const struct config *c, char **ret)
 	return ret;
 }
 
-/* Moves the control socket to the number that the front expects. */
-static int state_dir_control(int control_fd)
-{
-	/* dup2 onto itself would keep close-on-exec. */
-	int r = control_fd == CONTROL_FD ? fcntl(control_fd, F_SETFD, 0)
-					 : dup2(control_fd, CONTROL_FD);
-
-	return r < 0 ? -errno : 0;
-}
-
 /* If no root can be made, the front serves without one, and results say so. */
 static int make_root(const struct process_setup *s)
 {
@@ -233,9 +223,11 @@ static _noreturn_ void front_main(const struct process_setup *s, pid_t parent, i
 
 	s->log->who = "front";
 	s->log->fd = log_fd;
+	/* The socket moves to the number that the front expects; dup2 onto itself would keep close-on-exec. */
+	if (r >= 0 && (control_fd == CONTROL_FD ? fcntl(control_fd, F_SETFD, 0)
+						: dup2(control_fd, CONTROL_FD)) < 0)
+		r = -errno;
 	if (r >= 0)
-		r = state_dir_control(control_fd);
-	if (r == 0)
 		r = detach(keep, ARRAY_SIZE(keep));
 	if (r < 0)
 		fail_process(s, "the front's process cannot be set up", r);

@@ -40,10 +40,10 @@ void setting_variable(const char *key, char *ret, size_t size);
 void settings_presets(struct config *c);
 int setting_apply(const struct setting *s, const json_t *value, struct config *c,
 		  struct error *err) _must_check_;
-/* Lists: words between commas or spaces. NULL: no memory. */
-json_t *setting_value_of_text(const struct setting *s, const char *text);
 /* NULL: no memory. */
 json_t *setting_to_json(const struct setting *s, const struct config *c);
+
+json_t *settings_list_to_json(const char *const *words);
 
 /* Applies a whole tree of settings and limits, as in a file. */
 int settings_apply_tree(const json_t *root, struct config *c, struct error *err) _must_check_;

@@ -22,20 +22,11 @@
 
 enum { LOCK_WAIT_MS = 5000, LOCK_STEP_MS = 20 };
 
-/* Independent of the umask: private files are below, and the front must be able to pass. */
-static int make_open(const char *path)
-{
-	mode_t before = umask(022);
-	int r = mkdir(path, 0755), errnum = errno;
-
-	(void)umask(before);
-	errno = errnum;
-	return r;
-}
-
 int state_dir_make_parents(const char *path, const char *flag, size_t *made, struct error *err)
 {
 	char partial[PATH_MAX];
+	mode_t before;
+	int errnum;
 
 	*made = 0;
 	for (const char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
@@ -43,15 +34,17 @@ int state_dir_make_parents(const char *path, const char *flag, size_t *made, str
 		    (int)sizeof(partial))
 			return error_set(err, ERROR_INPUT, ENAMETOOLONG,
 					 "the path is too long: '%.200s'", path);
-		if (make_open(partial) == 0) {
+		/* Independent of the umask: private files are below, and the front must be able to pass. */
+		before = umask(022);
+		errnum = mkdir(partial, 0755) < 0 ? errno : 0;
+		(void)umask(before);
+		if (errnum == 0)
 			*made = *made ? *made : strlen(partial);
-			continue;
-		}
-		if (errno != EEXIST)
-			return error_set(err, ERROR_STORAGE, errno,
+		else if (errnum != EEXIST)
+			return error_set(err, ERROR_STORAGE, errnum,
 					 "cannot make the directory '%.200s': %s; give another "
 					 "place with %s",
-					 partial, strerror(errno), flag);
+					 partial, strerror(errnum), flag);
 	}
 	return 0;
 }

@@ -1,14 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Listening sockets that systemd opened and passes on (sd_listen_fds(3), without libsystemd). A passed socket takes
- * the place of the one that the monitor would open for the same address of the settings, so the settings alone say
- * where the daemon listens, and the check of exposure holds for passed sockets as well.
+ * What the daemon has to do with a service manager, without libsystemd.
+ *
+ * Its state (sd_notify(3)) is a datagram to $NOTIFY_SOCKET, which is a path or, with a leading @, an abstract name. Without the variable
+ * nothing is sent, and that is no failure.
+ *
+ * Listening sockets that systemd opened and passes on (sd_listen_fds(3)) take the place of those that the monitor would open for the same
+ * addresses of the settings. So the settings alone say where the daemon listens, and the check of exposure holds for passed sockets, too.
  */
 #pragma once
 
 #include "base/error.h"
 
 #include <sys/socket.h>
+
+/* "READY=1", "STOPPING=1", "WATCHDOG=1", "STATUS=…" */
+void notify_send(const char *state);
+/* The interval for WATCHDOG=1; 0: not wanted. */
+int64_t notify_watchdog_ms(void);
 
 enum { PASSED_MAX = 32 };
 
