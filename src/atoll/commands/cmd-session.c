@@ -391,17 +391,6 @@ static int put_file(const struct remote *remote, const struct arguments *ids, st
 	return r < 0 && err->code == ERROR_NOT_FOUND ? session_missing(ids->words[0], err) : r;
 }
 
-static int open_copy(const char *path, struct error *err)
-{
-	int fd = strcmp(path, "-") == 0
-			 ? fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0)
-			 : open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, 0666);
-
-	return fd < 0 ? error_set(err, ERROR_INPUT, errno, "cannot write '%.200s': %s", path,
-				  strerror(errno))
-		      : fd;
-}
-
 static int get_file(const struct remote *remote, const struct arguments *ids, struct error *err)
 {
 	const char *path = ids->words[1], *slash = strrchr(path, '/');
@@ -424,8 +413,15 @@ static int get_file(const struct remote *remote, const struct arguments *ids, st
 			"there is no file '%.100s' in session '%.64s', or no such session; "
 			"`atoll session files ID` lists files",
 			path, ids->words[0]);
-	if (r == 0)
-		r = fd = open_copy(copy, err);
+	if (r == 0) {
+		fd = strcmp(copy, "-") == 0
+			     ? fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0)
+			     : open(copy, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY,
+				    0666);
+		if (fd < 0)
+			r = error_set(err, ERROR_INPUT, errno, "cannot write '%.200s': %s", copy,
+				      strerror(errno));
+	}
 	while (r >= 0 && written == 0 && (r = http_client_read(c, &piece, err)) > 0)
 		written = print_raw(fd, piece.data, piece.len);
 	if (written < 0)

@@ -10,6 +10,7 @@
 
 #include "base/macro.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
@@ -92,6 +93,7 @@ static void draw(struct line_editor *e)
 {
 	size_t first = 0, last;
 
+	assert(e->cursor <= e->text.len && e->at <= e->n_history);
 	while (first < e->cursor && width(e->text.data + first, e->cursor - first) > room(e))
 		first = after(e, first);
 	last = e->cursor;

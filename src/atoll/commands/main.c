@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `atoll`: finds the subcommand in the table, parses its options, and calls it. */
+#include <assert.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -149,6 +150,8 @@ static int invoke(const struct command *command, int argc, char **argv)
 		return say_error(&err);
 	if (!remote_has_ids(&in))
 		return EXIT_OURS;
+	/* A command that is one request has the words for it. */
+	assert(command->main || (command->asks && command->path));
 	return command->main ? command->main(&in) : remote_answer(&in);
 }
 

@@ -2,6 +2,7 @@
 /* See options.h. */
 #include "atoll/commands/options.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -59,12 +60,11 @@ static const struct option *row_at(const struct option_list *list, size_t i)
 static const struct option *find_option(const struct option_list *list, const char *name)
 {
 	const struct option *row;
+	size_t i = 0;
 
-	for (size_t i = 0; (row = row_at(list, i)); i++) {
-		if (names(row->flag, row->letter, name))
-			return row;
-	}
-	return NULL;
+	while ((row = row_at(list, i++)) && !names(row->flag, row->letter, name))
+		;
+	return row;
 }
 
 /* The i-th limit that the list has, or NULL after the last. */
@@ -76,31 +76,18 @@ static const struct knob *limit_at(const struct option_list *list, size_t i)
 	return NULL;
 }
 
-static const struct knob *find_limit(const struct option_list *list, const char *name)
-{
-	const struct knob *knob;
-
-	for (size_t i = 0; (knob = limit_at(list, i)); i++) {
-		if (names(knob->flag, knob->letter, name))
-			return knob;
-	}
-	return NULL;
-}
-
 static int unknown_flag(const struct option_list *list, const struct flag *flag, struct error *err)
 {
 	const struct option *row;
 	const struct knob *knob;
 	struct suggestion s = { 0 };
 
-	for (size_t i = 0; (row = row_at(list, i)); i++) {
+	for (size_t i = 0; (row = row_at(list, i)); i++)
 		if (row->flag && row->help)
 			suggest_offer(&s, flag->name, row->flag);
-	}
-	for (size_t i = 0; (knob = limit_at(list, i)); i++) {
+	for (size_t i = 0; (knob = limit_at(list, i)); i++)
 		if (knob->flag)
 			suggest_offer(&s, flag->name, knob->flag);
-	}
 	suggest_offer(&s, flag->name, "--help");
 	if (s.best)
 		return error_set(err, ERROR_INPUT, EINVAL,
@@ -132,9 +119,10 @@ static int apply_flag(const struct option_list *list, struct arguments *args, in
 		      struct error *err)
 {
 	const struct option *option;
-	const struct knob *knob;
+	const struct knob *knob = NULL;
 	struct flag flag;
 	const char *next;
+	size_t i = 0;
 	int r;
 
 	flag_split(args->argv[*at], &flag);
@@ -142,7 +130,9 @@ static int apply_flag(const struct option_list *list, struct arguments *args, in
 	if (r < 0)
 		return r;
 	option = find_option(list, flag.name);
-	knob = option ? NULL : find_limit(list, flag.name);
+	while (!option && (knob = limit_at(list, i++)) &&
+	       !names(knob->flag, knob->letter, flag.name))
+		;
 	if (!option && !knob)
 		return unknown_flag(list, &flag, err);
 	if (option && !option->argument) {
@@ -200,6 +190,8 @@ int options_parse(const struct option_list *list, struct arguments *args, void *
 		else
 			args->words[args->n_words++] = word;
 	}
+	/* They never overtake the words that are still to be read. */
+	assert(args->n_words < (size_t)MAX(args->argc, 1));
 	return r;
 }
 

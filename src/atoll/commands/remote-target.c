@@ -5,6 +5,7 @@
  */
 #include "atoll/commands/remote.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -245,6 +246,7 @@ int remote_ask(const struct remote *remote, const struct remote_question *q, jso
 	struct http_call call = q->call;
 	int r = 0;
 
+	assert(q->rest && (q->of == OBJECT_NONE || q->word));
 	call.target = q->of == OBJECT_NONE ? q->rest : target.text;
 	if (q->of == OBJECT_SESSION)
 		r = session_target(remote, q->word, q->rest, &target, err);

@@ -33,7 +33,7 @@
 #include "spec/request.h"
 #include "spec/utf8-json.h"
 
-enum { INPUT_PIECE = 4096, PROMPT_MAX = 256 };
+enum { INPUT_PIECE = 4096 };
 
 struct repl {
 	const struct remote *remote;
@@ -461,26 +461,20 @@ static int attach_repl(struct repl *p, struct error *err)
 	return r < 0 && err->code == ERROR_NOT_FOUND ? session_missing(p->target.id, err) : r;
 }
 
-static void greet(const struct repl *p, bool is_new)
-{
-	char text[PROMPT_MAX];
-
-	if (!p->is_terminal)
-		return;
-	(void)snprintf(text, sizeof(text), "%s session %s; ^C interrupts, ^D %s.\n", p->language,
-		       p->target.id, is_new ? "ends it" : "leaves it running");
-	(void)!print_text(STDOUT_FILENO, span_of(text));
-}
-
 static int talk_to_session(struct repl *p, bool is_new)
 {
+	_cleanup_page_ struct page greeting = PAGE_EMPTY;
 	struct error err = { 0 };
 	int r = p->signal_fd = run_signal_fd(&err);
 
 	if (r >= 0)
 		r = attach_repl(p, &err);
 	if (r >= 0) {
-		greet(p, is_new);
+		if (p->is_terminal)
+			page_add(&greeting, "%s session %s; ^C interrupts, ^D %s.\n", p->language,
+				 p->target.id, is_new ? "ends it" : "leaves it running");
+		(void)!print_text(STDOUT_FILENO,
+				  (struct span){ greeting.text.data, greeting.text.len });
 		r = take_typed_lines(p, &err);
 	}
 	while (r >= 0 && !p->over)

@@ -61,69 +61,50 @@ bool variables_describe(size_t i, struct variable_text *ret)
 	return true;
 }
 
-/* Calls fn for the name of each known variable, until fn returns true. */
-static bool for_each(bool (*fn)(const char *known, void *data), void *data)
+/* The name of the i-th known variable, limits of settings among them; false: there are no more. */
+static bool known_variable(size_t i, char ret[static VARIABLE_MAX])
 {
 	static const char *const groups[] = { "defaults", "ceilings" };
-	char name[VARIABLE_MAX], key[VARIABLE_MAX];
+	char key[VARIABLE_MAX];
 
-	for (size_t i = 0; i < ARRAY_SIZE(own_variables); i++)
-		if (fn(own_variables[i].name, data))
-			return true;
-	for (size_t i = 0; i < settings_count; i++) {
-		setting_variable(settings[i].key, name, sizeof(name));
-		if (fn(name, data))
-			return true;
+	if (i < ARRAY_SIZE(own_variables)) {
+		(void)snprintf(ret, VARIABLE_MAX, "%s", own_variables[i].name);
+		return true;
 	}
-	for (size_t i = 0; i < ARRAY_SIZE(groups) * limit_knobs_count; i++) {
-		(void)snprintf(key, sizeof(key), "limits.%s.%s", groups[i / limit_knobs_count],
-			       limit_knobs[i % limit_knobs_count].key);
-		setting_variable(key, name, sizeof(name));
-		if (fn(name, data))
-			return true;
+	i -= ARRAY_SIZE(own_variables);
+	if (i < settings_count) {
+		setting_variable(settings[i].key, ret, VARIABLE_MAX);
+		return true;
 	}
-	return false;
-}
-
-static bool is_same_variable(const char *known, void *data)
-{
-	return strcmp(known, data) == 0;
-}
-
-struct near {
-	const char *word;
-	char best[VARIABLE_MAX];
-	struct suggestion s;
-};
-
-static bool offer(const char *known, void *data)
-{
-	struct near *n = data;
-	const char *before = n->s.best;
-
-	suggest_offer(&n->s, n->word, known);
-	if (n->s.best != before) {
-		(void)snprintf(n->best, sizeof(n->best), "%s", known);
-		n->s.best = n->best;
-	}
-	return false;
+	i -= settings_count;
+	if (i >= ARRAY_SIZE(groups) * limit_knobs_count)
+		return false;
+	(void)snprintf(key, sizeof(key), "limits.%s.%s", groups[i / limit_knobs_count],
+		       limit_knobs[i % limit_knobs_count].key);
+	setting_variable(key, ret, VARIABLE_MAX);
+	return true;
 }
 
 void variables_check(void)
 {
 	for (char **entry = environ; *entry; entry++) {
-		char name[VARIABLE_MAX];
-		struct near near = { .word = name };
+		char name[VARIABLE_MAX], known[VARIABLE_MAX], near[VARIABLE_MAX] = "";
+		struct suggestion s = { 0 };
+		bool is_known = strncmp(*entry, PREFIX, strlen(PREFIX)) != 0;
 
-		if (strncmp(*entry, PREFIX, strlen(PREFIX)) != 0)
-			continue;
 		(void)snprintf(name, sizeof(name), "%.*s", (int)strcspn(*entry, "="), *entry);
-		if (for_each(is_same_variable, name))
+		for (size_t i = 0; !is_known && known_variable(i, known); i++) {
+			is_known = strcmp(known, name) == 0;
+			suggest_offer(&s, name, known);
+			if (s.best == known) {
+				(void)snprintf(near, sizeof(near), "%s", known);
+				s.best = near;
+			}
+		}
+		if (is_known)
 			continue;
-		(void)for_each(offer, &near);
-		if (near.s.best)
-			say("the variable %s means nothing to atoll; did you mean %s?", name,
-			    near.s.best);
+		if (s.best)
+			say("the variable %s means nothing to atoll; did you mean %s?", name, near);
 		else
 			say("the variable %s means nothing to atoll; unset it", name);
 	}

@@ -13,6 +13,7 @@
 #include "spec/read.h"
 #include "spec/yaml.h"
 
+#include <assert.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -352,15 +353,6 @@ static int fit_defaults(int32_t cores, struct config *c, struct error *err)
 	return 0;
 }
 
-/* More than cores: most programs wait or are short, and cgroups share the cores between the others. */
-static int64_t usual_running(const struct config_source *source)
-{
-	int64_t by_cores = MAX(source->cores, 1) * 8LL;
-	int64_t by_memory = source->memory_bytes / (128 * MiB);
-
-	return MIN(MAX(MIN(by_cores, by_memory), 2), 512);
-}
-
 static int complete_config(const struct config_source *source, struct config *c, struct error *err)
 {
 	static const char *const usual[] = { CONFIG_LISTEN, CONFIG_LISTEN_COMPAT, NULL };
@@ -374,8 +366,12 @@ static int complete_config(const struct config_source *source, struct config *c,
 		c->tokens = none;
 	if (!c->callback_secrets)
 		c->callback_secrets = none;
+	/* More than cores: most programs wait or are short, and cgroups share the cores between the others. */
 	if (c->queue_running == 0)
-		c->queue_running = usual_running(source);
+		c->queue_running = MIN(
+			MAX(MIN(MAX(source->cores, 1) * 8LL, source->memory_bytes / (128 * MiB)),
+			    2),
+			512);
 	/* A test's time is judged: it should not share its core. */
 	if (c->queue_judging == 0)
 		c->queue_judging = MAX(source->cores, 1);
@@ -388,6 +384,7 @@ static int complete_config(const struct config_source *source, struct config *c,
 		if (c->images[i][0] != '/')
 			r = error_field(err, "images", "images: %.200s is not an absolute path",
 					c->images[i]);
+	assert(c->queue_running > 0 && c->queue_judging > 0);
 	return r < 0 ? r : fit_defaults(source->cores, c, err);
 }
 

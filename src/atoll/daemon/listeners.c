@@ -6,17 +6,18 @@
 #include "atoll/daemon/listeners.h"
 
 #include "atoll/daemon/state-dir.h"
-#include "atoll/daemon/systemd.h"
 #include "base/buf.h"
 #include "base/fd.h"
 #include "base/parse.h"
 
 #include <arpa/inet.h>
+#include <assert.h>
 #include <dirent.h>
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -31,6 +32,167 @@ union address {
 	struct sockaddr_in6 v6;
 	struct sockaddr_un local;
 };
+
+/*
+ * --- sockets that systemd opened and passes on: sd_listen_fds(3) without libsystemd ---
+ *
+ * They take the place of those that the monitor would open for the same addresses of the settings. So the settings alone say where the daemon
+ * listens, and the check of exposure holds for passed sockets, too.
+ */
+
+/* Of the protocol: descriptors begin behind the standard streams. */
+enum { FIRST_FD = STDERR_FILENO + 1, PASSED_MAX = 32 };
+
+struct passed_sockets {
+	int fds[PASSED_MAX]; /* negative: taken */
+	size_t n;
+};
+
+static bool is_for_us(int64_t *ret_n)
+{
+	const char *pid_text = getenv("LISTEN_PID"), *n_text = getenv("LISTEN_FDS");
+	int64_t pid;
+	bool valid = pid_text && n_text && parse_i64(pid_text, &pid) == 0 &&
+		     parse_i64(n_text, ret_n) == 0 && pid == getpid() && *ret_n > 0;
+
+	(void)unsetenv("LISTEN_PID");
+	(void)unsetenv("LISTEN_FDS");
+	(void)unsetenv("LISTEN_FDNAMES");
+	return valid;
+}
+
+/* Takes over the descriptors of LISTEN_FDS, if LISTEN_PID names this process, and removes the variables. */
+static int passed_sockets_receive(struct passed_sockets *ret, struct error *err)
+{
+	int64_t n = 0;
+
+	*ret = (struct passed_sockets){ 0 };
+	if (!is_for_us(&n))
+		return 0;
+	if (n > PASSED_MAX)
+		return error_set(err, ERROR_INPUT, E2BIG,
+				 "systemd passes %lld sockets; atoll takes at most %d",
+				 (long long)n, PASSED_MAX);
+	for (int fd = FIRST_FD; fd < FIRST_FD + (int)n; fd++) {
+		int r = fcntl(fd, F_SETFD, FD_CLOEXEC) < 0 ? -errno : fd_set_nonblock(fd, true);
+
+		if (r < 0)
+			return error_set(err, ERROR_INPUT, -r,
+					 "descriptor %d of LISTEN_FDS cannot be used: %s", fd,
+					 strerror(-r));
+		ret->fds[ret->n++] = fd;
+	}
+	return 0;
+}
+
+static int socket_option(int fd, int option)
+{
+	int value = 0;
+	socklen_t size = sizeof(value);
+
+	return getsockopt(fd, SOL_SOCKET, option, &value, &size) < 0 ? -1 : value;
+}
+
+/* Whether two addresses name the same place; bytes behind the port or the path may differ. */
+static bool is_same_address(const union address *a, const union address *b)
+{
+	if (a->any.sa_family != b->any.sa_family)
+		return false;
+	switch (a->any.sa_family) {
+	case AF_INET:
+		return a->v4.sin_port == b->v4.sin_port &&
+		       a->v4.sin_addr.s_addr == b->v4.sin_addr.s_addr;
+	case AF_INET6:
+		return a->v6.sin6_port == b->v6.sin6_port &&
+		       IN6_ARE_ADDR_EQUAL(&a->v6.sin6_addr, &b->v6.sin6_addr);
+	case AF_UNIX:
+		return strcmp(a->local.sun_path, b->local.sun_path) == 0;
+	default:
+		return false;
+	}
+}
+
+/* The address of a socket; its path ends with NUL, and is empty for one without a file. */
+static bool read_address(int fd, union address *ret)
+{
+	struct sockaddr_storage bytes = { 0 };
+	socklen_t size = sizeof(bytes);
+
+	*ret = (union address){ 0 };
+	if (getsockname(fd, (struct sockaddr *)&bytes, &size) < 0)
+		return false;
+	memcpy(ret, &bytes, MIN((size_t)size, sizeof(*ret)));
+	if (ret->any.sa_family == AF_UNIX)
+		ret->local.sun_path[sizeof(ret->local.sun_path) - 1] = '\0';
+	return true;
+}
+
+/* The stream socket that listens at this address, now the caller's; -ENOENT: none does. */
+static int passed_sockets_take(struct passed_sockets *p, const union address *wanted)
+{
+	union address found;
+
+	for (size_t i = 0; i < p->n; i++) {
+		int fd = p->fds[i];
+
+		if (fd < 0 || !read_address(fd, &found) || !is_same_address(wanted, &found) ||
+		    socket_option(fd, SO_TYPE) != SOCK_STREAM ||
+		    socket_option(fd, SO_ACCEPTCONN) != 1)
+			continue;
+		p->fds[i] = -EBADF;
+		return fd;
+	}
+	return -ENOENT;
+}
+
+/* The address of a socket for people. */
+static void name_socket(int fd, char *ret, size_t size)
+{
+	char host[INET6_ADDRSTRLEN] = "";
+	union address a;
+
+	if (!read_address(fd, &a))
+		a = (union address){ 0 };
+	switch (a.any.sa_family) {
+	case AF_INET:
+		(void)inet_ntop(AF_INET, &a.v4.sin_addr, host, sizeof(host));
+		(void)snprintf(ret, size, "%s:%u", host, ntohs(a.v4.sin_port));
+		break;
+	case AF_INET6:
+		(void)inet_ntop(AF_INET6, &a.v6.sin6_addr, host, sizeof(host));
+		(void)snprintf(ret, size, "[%s]:%u", host, ntohs(a.v6.sin6_port));
+		break;
+	default:
+		(void)snprintf(ret, size, "%.100s",
+			       a.any.sa_family == AF_UNIX && a.local.sun_path[0]
+				       ? a.local.sun_path
+				       : "an unknown address");
+	}
+}
+
+/* Refuses sockets that were not taken, and closes them. */
+static int passed_sockets_finish(struct passed_sockets *p, struct error *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < p->n; i++) {
+		char name[128];
+
+		if (p->fds[i] < 0)
+			continue;
+		name_socket(p->fds[i], name, sizeof(name));
+		r = error_set(
+			err, ERROR_INPUT, EADDRNOTAVAIL,
+			"systemd passes a listening socket for %s, which the settings do not "
+			"have; name it in `listen` or `socket`, or take it out of atoll.socket",
+			name);
+		p->fds[i] = fd_close(p->fds[i]);
+	}
+	p->n = 0;
+	return r;
+}
+
+/* --- opening --- */
 
 static socklen_t fill_address(const struct config_address *a, union address *ret)
 {
@@ -47,27 +209,18 @@ static socklen_t fill_address(const struct config_address *a, union address *ret
 	return sizeof(ret->v4);
 }
 
-/* systemd sets none of the options of a socket of ours. */
-static int take_passed_tcp(struct passed_sockets *passed, const union address *address,
-			   socklen_t size)
-{
-	const int on = 1;
-	int fd = passed_sockets_take(passed, &address->any, size);
-
-	if (fd >= 0)
-		(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-	return fd;
-}
-
 static int listen_tcp(const struct config_address *a, struct passed_sockets *passed)
 {
 	union address address;
 	socklen_t size = fill_address(a, &address);
-	_cleanup_close_ int fd = take_passed_tcp(passed, &address, size);
+	_cleanup_close_ int fd = passed_sockets_take(passed, &address);
 	const int on = 1;
 
-	if (fd >= 0)
+	if (fd >= 0) {
+		/* systemd sets none of the options of a socket of ours. */
+		(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
 		return TAKE_FD(fd);
+	}
 	fd = socket(address.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return -errno;
@@ -79,18 +232,6 @@ static int listen_tcp(const struct config_address *a, struct passed_sockets *pas
 	if (bind(fd, &address.any, size) < 0 || listen(fd, BACKLOG) < 0)
 		return -errno;
 	return TAKE_FD(fd);
-}
-
-/* The port that the kernel chose for port 0. */
-static uint16_t port_of(int fd)
-{
-	union address address = { 0 };
-	socklen_t size = sizeof(address);
-
-	if (getsockname(fd, &address.any, &size) < 0)
-		return 0;
-	return ntohs(address.any.sa_family == AF_INET6 ? address.v6.sin6_port
-						       : address.v4.sin_port);
 }
 
 /* A port near that one where this process could listen; 0: none. */
@@ -250,14 +391,15 @@ static int open_address(struct listening_sockets *d, const char *text,
 	struct config_address a;
 	int r = config_address_parse(text, &a, err), fd;
 
+	assert(d->n < LISTENING_MAX);
 	if (r < 0)
 		return r;
 	fd = listen_tcp(&a, passed);
 	if (fd < 0)
 		return refuse_address(text, &a, -fd, err);
 	listening->fd = fd;
-	(void)snprintf(listening->name, sizeof(listening->name), a.v6 ? "[%s]:%u" : "%s:%u", a.host,
-		       (unsigned)port_of(fd));
+	/* With the port that the kernel chose for port 0. */
+	name_socket(fd, listening->name, sizeof(listening->name));
 	d->n++;
 	return 0;
 }
@@ -367,7 +509,7 @@ static int open_socket(struct listening_sockets *d, const char *path, struct pas
 			"the socket's path is longer than %zu bytes: '%.200s'; give another "
 			"with --socket",
 			sizeof(address.local.sun_path) - 1, path);
-	r = passed_sockets_take(passed, &address.any, size);
+	r = passed_sockets_take(passed, &address);
 	if (r >= 0) { /* its file is systemd's, and stays */
 		name_path(d, r, path);
 		return 0;

@@ -14,16 +14,17 @@
 #include "atoll/daemon/logfile.h"
 #include "atoll/daemon/process.h"
 #include "atoll/daemon/state-dir.h"
-#include "atoll/daemon/systemd.h"
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/loop/loop.h"
+#include "base/parse.h"
 #include "base/sys/kernel.h"
 #include "run/kit-prepare.h"
 #include "run/toolchain/data.h"
 #include "run/toolchain/kit.h"
 
+#include <assert.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
@@ -36,6 +37,7 @@
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -89,6 +91,47 @@ struct monitor {
 	struct error error;
 };
 
+/*
+ * --- the service manager: sd_notify(3) without libsystemd ---
+ *
+ * A datagram to $NOTIFY_SOCKET, which is a path or, with a leading @, an abstract name. Without the variable nothing is sent, and that is no
+ * failure.
+ */
+
+/* "READY=1", "STOPPING=1", "WATCHDOG=1", "STATUS=…" */
+static void notify_send(const char *state)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	const char *path = getenv("NOTIFY_SOCKET");
+	_cleanup_close_ int fd = -EBADF;
+	size_t n = path ? strlen(path) : 0;
+
+	if (n < 2 || n >= sizeof(address.sun_path) || (path[0] != '/' && path[0] != '@'))
+		return;
+	memcpy(address.sun_path, path, n);
+	if (path[0] == '@')
+		address.sun_path[0] = '\0';
+	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd >= 0)
+		(void)!sendto(fd, state, strlen(state), MSG_NOSIGNAL,
+			      (const struct sockaddr *)&address,
+			      (socklen_t)(offsetof(struct sockaddr_un, sun_path) + n));
+}
+
+/* The interval for WATCHDOG=1; 0: not wanted. */
+static int64_t notify_watchdog_ms(void)
+{
+	const char *period = getenv("WATCHDOG_USEC"), *whom = getenv("WATCHDOG_PID");
+	int64_t us, pid;
+
+	if (!period || parse_i64(period, &us) < 0 || us <= 0)
+		return 0;
+	/* The variables are meant for another process of the same service. */
+	if (whom && (parse_i64(whom, &pid) < 0 || pid != getpid()))
+		return 0;
+	return MAX(us / US_PER_MS, 1);
+}
+
 /* --- the children --- */
 
 static void child_forget(struct monitored_process *c)
@@ -117,6 +160,7 @@ static void set_deadline(struct monitor *m, int64_t in_ms)
 /* The front has ended: stops the broker. */
 static void stop(struct monitor *m)
 {
+	assert(m->stage != MONITOR_STOPPING && m->front.pid == 0);
 	m->stage = MONITOR_STOPPING;
 	listening_close(&m->sockets);
 	child_kill(&m->broker, SIGTERM);
@@ -127,6 +171,7 @@ static void stop(struct monitor *m)
 
 static void drain(struct monitor *m)
 {
+	assert(m->stage == MONITOR_SERVING);
 	m->stage = MONITOR_DRAINING;
 	notify_send("STOPPING=1");
 	/*
@@ -279,6 +324,7 @@ static int watch_child(struct monitored_process *c, pid_t pid, struct error *err
 	if (pid < 0)
 		return error_set(err, ERROR_INTERNAL, (int)-pid, "cannot start the %s: %s", c->name,
 				 strerror((int)-pid));
+	assert(c->pid == 0 && c->pidfd < 0);
 	c->pid = pid;
 	c->started_ns = clock_now_ns();
 	c->pidfd = sys_pidfd_open(pid);

@@ -10,6 +10,7 @@
 #include "base/fd.h"
 #include "base/parse.h"
 
+#include <assert.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
@@ -197,6 +198,7 @@ int state_dir_open(struct state_dir *p, uid_t uid, gid_t gid, struct error *err)
 		r = open_run(p, err);
 	if (r < 0)
 		state_dir_undo(p);
+	assert(r < 0 || (p->state_fd >= 0 && p->lock_fd >= 0 && p->run_fd >= 0));
 	return r;
 }
 

@@ -2,6 +2,7 @@
 /* See remote-text.h. */
 #include "atoll/remote/remote-text.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -213,9 +214,8 @@ static size_t width_of(const char *text)
 
 void table_init(struct table *t, const struct column *columns, size_t n)
 {
-	*t = (struct table){ .columns = columns,
-			     .n_columns = MIN(n, (size_t)TABLE_COLUMNS_MAX),
-			     .cells = PAGE_EMPTY };
+	assert(n > 0 && n <= TABLE_COLUMNS_MAX);
+	*t = (struct table){ .columns = columns, .n_columns = n, .cells = PAGE_EMPTY };
 	for (size_t i = 0; i < t->n_columns; i++)
 		t->widths[i] = width_of(columns[i].title);
 }
@@ -317,6 +317,8 @@ void table_print(const struct table *t, struct page *out)
 {
 	const char *cell = t->cells.text.data;
 
+	/* Rows are whole. */
+	assert(t->cells.error || t->n_cells % t->n_columns == 0);
 	for (size_t i = 0; i < t->n_columns; i++)
 		print_cell(t, i, t->columns[i].title, STYLE_BOLD, out);
 	for (size_t i = 0; i < t->n_cells; i++) {
