@@ -6,12 +6,12 @@
  */
 #include "spec/yaml.h"
 
-#include "base/utf8.h"
-#include <stdbool.h>
+#include <assert.h>
+#include <stdio.h>
 #include <string.h>
 #include <yaml.h>
 
-#include "spec/constants.h"
+#include "base/utf8.h"
 #include "spec/read.h"
 
 struct yaml_frame {
@@ -29,57 +29,57 @@ struct yaml_builder {
 	unsigned documents;
 };
 
-static int refuse_yaml(const struct yaml_builder *b, const char *text)
+static int yaml_refuse(const struct yaml_builder *b, const char *text)
 {
 	return error_set(b->err, ERROR_INPUT, EINVAL, "%s:%zu:%zu: %s", b->doc->name, b->line,
 			 b->column, text);
 }
 
-static int refuse_for_memory(const struct yaml_builder *b)
+static int yaml_no_memory(const struct yaml_builder *b)
 {
 	return error_wrap(b->err, error_oom(b->err), "%s", b->doc->name);
 }
 
 /* Takes over node in every case. */
-static int add_node(struct yaml_builder *b, json_t *node)
+static int yaml_add(struct yaml_builder *b, json_t *node)
 {
 	struct yaml_frame *top;
 	int r;
 
 	if (!node)
-		return refuse_for_memory(b);
+		return yaml_no_memory(b);
 	if (b->depth == 0) {
 		b->root = node;
 		return 0;
 	}
 	top = &b->stack[b->depth - 1];
 	if (json_is_array(top->node))
-		return json_array_append_new(top->node, node) < 0 ? refuse_for_memory(b) : 0;
+		return json_array_append_new(top->node, node) < 0 ? yaml_no_memory(b) : 0;
 	if (!top->key) {
 		json_decref(node);
-		return refuse_yaml(b, "a key must be plain text");
+		return yaml_refuse(b, "a key must be plain text");
 	}
 	r = json_object_set_new(top->node, top->key, node);
 	free(TAKE_PTR(top->key));
-	return r < 0 ? refuse_for_memory(b) : 0;
+	return r < 0 ? yaml_no_memory(b) : 0;
 }
 
-static int open_node(struct yaml_builder *b, json_t *node)
+static int yaml_open(struct yaml_builder *b, json_t *node)
 {
 	int r;
 
 	if (b->depth == YAML_DEPTH_MAX) {
 		json_decref(node);
-		return refuse_yaml(b, "it is nested too deep");
+		return yaml_refuse(b, "it is nested too deep");
 	}
-	r = add_node(b, node);
+	r = yaml_add(b, node);
 	if (r < 0)
 		return r;
 	b->stack[b->depth++] = (struct yaml_frame){ .node = node };
 	return 0;
 }
 
-static bool is_one_of(const char *text, const char *const *words)
+static bool yaml_is_one_of(const char *text, const char *const *words)
 {
 	for (; *words; words++)
 		if (strcmp(text, *words) == 0)
@@ -91,7 +91,7 @@ static bool is_one_of(const char *text, const char *const *words)
  * The core schema's decimal numbers in JSON's notation: no plus, no leading zeros, digits on both
  * sides of the point. False: this is no number. out must hold len + 3 bytes.
  */
-static bool to_json_number(const char *s, char *out)
+static bool yaml_to_number(const char *s, char *out)
 {
 	size_t whole, fraction = 0, n = 0;
 	bool point;
@@ -137,7 +137,7 @@ static bool to_json_number(const char *s, char *out)
 }
 
 /* 0x1f and 0o17. Octal matters: file modes are written that way. */
-static bool parse_prefixed(const char *s, json_int_t *ret)
+static bool yaml_parse_prefixed(const char *s, json_int_t *ret)
 {
 	json_int_t base = s[0] == '0' ? (s[1] == 'x' ? 16 : s[1] == 'o' ? 8 : 0) : 0, value = 0;
 
@@ -156,7 +156,7 @@ static bool parse_prefixed(const char *s, json_int_t *ret)
 	return true;
 }
 
-static int add_plain(struct yaml_builder *b, const char *text, size_t len)
+static int yaml_add_plain(struct yaml_builder *b, const char *text, size_t len)
 {
 	static const char *const nulls[] = { "", "~", "null", "Null", "NULL", NULL };
 	static const char *const trues[] = { "true", "True", "TRUE", NULL };
@@ -167,81 +167,82 @@ static int add_plain(struct yaml_builder *b, const char *text, size_t len)
 	_cleanup_free_ char *number = NULL;
 	json_int_t integer;
 
-	if (is_one_of(text, nulls))
-		return add_node(b, json_null());
-	if (is_one_of(text, trues))
-		return add_node(b, json_true());
-	if (is_one_of(text, falses))
-		return add_node(b, json_false());
-	if (is_one_of(text, endless))
-		return refuse_yaml(b, "infinity and not-a-number are not accepted");
-	if (parse_prefixed(text, &integer))
-		return add_node(b, json_integer(integer));
+	if (yaml_is_one_of(text, nulls))
+		return yaml_add(b, json_null());
+	if (yaml_is_one_of(text, trues))
+		return yaml_add(b, json_true());
+	if (yaml_is_one_of(text, falses))
+		return yaml_add(b, json_false());
+	if (yaml_is_one_of(text, endless))
+		return yaml_refuse(b, "infinity and not-a-number are not accepted");
+	if (yaml_parse_prefixed(text, &integer))
+		return yaml_add(b, json_integer(integer));
 	number = malloc(len + 3);
 	if (!number)
-		return refuse_for_memory(b);
-	if (to_json_number(text, number)) {
+		return yaml_no_memory(b);
+	if (yaml_to_number(text, number)) {
 		json_t *node = json_loads(number, JSON_DECODE_ANY, NULL);
 
-		return node ? add_node(b, node) : refuse_yaml(b, "the number is too large");
+		return node ? yaml_add(b, node) : yaml_refuse(b, "the number is too large");
 	}
-	return add_node(b, json_stringn(text, len));
+	return yaml_add(b, json_stringn(text, len));
 }
 
-static int add_key(struct yaml_builder *b, const char *text)
+static int yaml_add_key(struct yaml_builder *b, const char *text)
 {
 	struct yaml_frame *top = &b->stack[b->depth - 1];
 
 	if (!*text)
-		return refuse_yaml(b, "a key is empty");
+		return yaml_refuse(b, "a key is empty");
 	if (json_object_get(top->node, text))
 		return error_set(b->err, ERROR_INPUT, EINVAL,
 				 "%s:%zu:%zu: the key '%s' is there twice", b->doc->name, b->line,
 				 b->column, quote_text(text).text);
 	top->key = strdup(text);
-	return top->key ? 0 : refuse_for_memory(b);
+	return top->key ? 0 : yaml_no_memory(b);
 }
 
-static int add_scalar(struct yaml_builder *b, const yaml_event_t *event)
+static int yaml_add_scalar(struct yaml_builder *b, const yaml_event_t *event)
 {
 	const char *text = (const char *)event->data.scalar.value;
 	size_t len = event->data.scalar.length;
 
 	if (event->data.scalar.anchor || event->data.scalar.tag)
-		return refuse_yaml(b, "anchors and tags are not accepted");
+		return yaml_refuse(b, "anchors and tags are not accepted");
 	if (memchr(text, '\0', len))
-		return refuse_yaml(b, "a text holds a NUL byte");
+		return yaml_refuse(b, "a text holds a NUL byte");
 	if (b->depth > 0 && json_is_object(b->stack[b->depth - 1].node) &&
 	    !b->stack[b->depth - 1].key)
-		return add_key(b, text);
+		return yaml_add_key(b, text);
 	if (event->data.scalar.style == YAML_PLAIN_SCALAR_STYLE)
-		return add_plain(b, text, len);
-	return add_node(b, json_stringn(text, len));
+		return yaml_add_plain(b, text, len);
+	return yaml_add(b, json_stringn(text, len));
 }
 
-static int take_event(struct yaml_builder *b, const yaml_event_t *event)
+static int yaml_take(struct yaml_builder *b, const yaml_event_t *event)
 {
 	b->line = event->start_mark.line + 1;
 	b->column = event->start_mark.column + 1;
 	switch (event->type) {
 	case YAML_DOCUMENT_START_EVENT:
 		if (b->documents++ > 0)
-			return refuse_yaml(b, "a second document starts; only one is accepted");
+			return yaml_refuse(b, "a second document starts; only one is accepted");
 		return 0;
 	case YAML_SCALAR_EVENT:
-		return add_scalar(b, event);
+		return yaml_add_scalar(b, event);
 	case YAML_ALIAS_EVENT:
-		return refuse_yaml(b, "aliases are not accepted; write the value out");
+		return yaml_refuse(b, "aliases are not accepted; write the value out");
 	case YAML_SEQUENCE_START_EVENT:
 		if (event->data.sequence_start.anchor || event->data.sequence_start.tag)
-			return refuse_yaml(b, "anchors and tags are not accepted");
-		return open_node(b, json_array());
+			return yaml_refuse(b, "anchors and tags are not accepted");
+		return yaml_open(b, json_array());
 	case YAML_MAPPING_START_EVENT:
 		if (event->data.mapping_start.anchor || event->data.mapping_start.tag)
-			return refuse_yaml(b, "anchors and tags are not accepted");
-		return open_node(b, json_object());
+			return yaml_refuse(b, "anchors and tags are not accepted");
+		return yaml_open(b, json_object());
 	case YAML_SEQUENCE_END_EVENT:
 	case YAML_MAPPING_END_EVENT:
+		assert(b->depth > 0 && !b->stack[b->depth - 1].key);
 		b->depth--;
 		return 0;
 	default:
@@ -250,7 +251,7 @@ static int take_event(struct yaml_builder *b, const yaml_event_t *event)
 }
 
 /* Whether the line begins with blanks among which is a tab: YAML forbids it, and the parser's own words do not say so. */
-static bool is_indented_by_tab(const struct document *doc, size_t line)
+static bool yaml_is_indented_by_tab(const struct document *doc, size_t line)
 {
 	const char *text = doc->text, *end = doc->text + doc->len;
 
@@ -261,14 +262,7 @@ static bool is_indented_by_tab(const struct document *doc, size_t line)
 	return text < end && *text == '\t';
 }
 
-static const char *explain_yaml(const struct yaml_builder *b, const yaml_parser_t *parser)
-{
-	if (is_indented_by_tab(b->doc, b->line))
-		return "the line is indented by a tab; YAML takes spaces only";
-	return parser->problem ? parser->problem : "it is not YAML";
-}
-
-static int build_yaml_tree(struct yaml_builder *b, yaml_parser_t *parser)
+static int yaml_build(struct yaml_builder *b, yaml_parser_t *parser)
 {
 	for (;;) {
 		yaml_event_t event;
@@ -278,15 +272,18 @@ static int build_yaml_tree(struct yaml_builder *b, yaml_parser_t *parser)
 		if (!yaml_parser_parse(parser, &event)) {
 			b->line = parser->problem_mark.line + 1;
 			b->column = parser->problem_mark.column + 1;
-			return refuse_yaml(b, explain_yaml(b, parser));
+			if (yaml_is_indented_by_tab(b->doc, b->line))
+				return yaml_refuse(
+					b, "the line is indented by a tab; YAML takes spaces only");
+			return yaml_refuse(b, parser->problem ? parser->problem : "it is not YAML");
 		}
-		r = take_event(b, &event);
+		r = yaml_take(b, &event);
 		end = event.type == YAML_STREAM_END_EVENT;
 		yaml_event_delete(&event);
 		if (r < 0)
 			return r;
 		if (end)
-			return b->root ? 0 : refuse_yaml(b, "it is empty");
+			return b->root ? 0 : yaml_refuse(b, "it is empty");
 	}
 }
 
@@ -300,11 +297,11 @@ int yaml_parse(const struct document *doc, json_t **ret, struct error *err)
 		return error_set(err, ERROR_INPUT, EFBIG, "%s: it has more than %d bytes",
 				 doc->name, YAML_BYTES_MAX);
 	if (!yaml_parser_initialize(&parser))
-		return refuse_for_memory(&b);
+		return yaml_no_memory(&b);
 	/* Set explicitly: otherwise a byte order mark could switch to UTF-16. */
 	yaml_parser_set_encoding(&parser, YAML_UTF8_ENCODING);
 	yaml_parser_set_input_string(&parser, (const unsigned char *)doc->text, doc->len);
-	r = build_yaml_tree(&b, &parser);
+	r = yaml_build(&b, &parser);
 	yaml_parser_delete(&parser);
 	for (size_t i = 0; i < b.depth; i++)
 		free(b.stack[i].key);
@@ -316,8 +313,88 @@ int yaml_parse(const struct document *doc, json_t **ret, struct error *err)
 	return 0;
 }
 
+/* --- where a key stands: the tree has no positions, so after a refusal the text is read again --- */
+
+/* An open mapping or list. */
+struct place_frame {
+	size_t path_len; /* of its own path */
+	size_t index;	 /* list: of the next element */
+	bool is_list, has_key;
+};
+
+struct place_walk {
+	const char *field;
+	char path[sizeof(((struct error *)NULL)->field)];
+	struct place_frame stack[YAML_DEPTH_MAX];
+	size_t depth;
+};
+
+/* True: the event is the key that is looked for. */
+static bool place_finds(struct place_walk *w, const yaml_event_t *event)
+{
+	struct place_frame *top = w->depth > 0 ? &w->stack[w->depth - 1] : NULL;
+	bool opens = event->type == YAML_MAPPING_START_EVENT ||
+		     event->type == YAML_SEQUENCE_START_EVENT;
+	bool is_value = opens || event->type == YAML_SCALAR_EVENT;
+
+	if (event->type == YAML_MAPPING_END_EVENT || event->type == YAML_SEQUENCE_END_EVENT) {
+		w->depth--;
+		return false;
+	}
+	if (top && is_value && (top->is_list || !top->has_key)) {
+		char *at = w->path + top->path_len;
+		size_t room = sizeof(w->path) - top->path_len;
+
+		/* The path of the next key or element. Like `field`, it is cut where its array ends. */
+		if (top->is_list)
+			(void)snprintf(at, room, "[%zu]", top->index);
+		else
+			(void)snprintf(at, room, "%s%s", top->path_len ? "." : "",
+				       opens ? "" : (const char *)event->data.scalar.value);
+		top->index++;
+		top->has_key = true;
+		if (strcmp(w->path, w->field) == 0)
+			return true;
+		if (!top->is_list)
+			return false;
+	}
+	if (top && is_value)
+		top->has_key = false;
+	if (opens)
+		w->stack[w->depth++] = (struct place_frame){
+			.path_len = strlen(w->path),
+			.is_list = event->type == YAML_SEQUENCE_START_EVENT,
+		};
+	return false;
+}
+
+int yaml_place(const struct document *doc, int r, struct error *err)
+{
+	struct place_walk w = { .field = err ? err->field : "" };
+	yaml_parser_t parser;
+	yaml_event_t event;
+	bool found = false, end = !*w.field;
+
+	if (!yaml_parser_initialize(&parser))
+		return r;
+	yaml_parser_set_encoding(&parser, YAML_UTF8_ENCODING);
+	yaml_parser_set_input_string(&parser, (const unsigned char *)doc->text, doc->len);
+	while (!end && !found && w.depth < YAML_DEPTH_MAX && yaml_parser_parse(&parser, &event)) {
+		found = place_finds(&w, &event);
+		end = event.type == YAML_STREAM_END_EVENT;
+		if (found)
+			(void)error_wrap(err, r, "%.200s:%zu:%zu", doc->name,
+					 event.start_mark.line + 1, event.start_mark.column + 1);
+		yaml_event_delete(&event);
+	}
+	yaml_parser_delete(&parser);
+	return found ? r : error_wrap(err, r, "%.200s", doc->name);
+}
+
+/* --- JSON --- */
+
 /* jansson recurses per level; counting brackets first keeps its stack small. */
-static bool json_too_deep(const char *text, size_t len)
+static bool json_is_too_deep(const char *text, size_t len)
 {
 	size_t depth = 0;
 	bool in_string = false;
@@ -340,11 +417,49 @@ static bool json_too_deep(const char *text, size_t len)
 	return false;
 }
 
+/* The index of the constant at the start of rest; JSON_CONSTANTS: none. */
+static size_t json_constant_at(struct span rest, size_t *len)
+{
+	static const char *const words[JSON_CONSTANTS] = { "NaN", "Infinity", "-Infinity" };
+
+	for (size_t i = 0; i < JSON_CONSTANTS; i++) {
+		*len = strlen(words[i]);
+		if (rest.len >= *len && memcmp(rest.data, words[i], *len) == 0)
+			return i;
+	}
+	return JSON_CONSTANTS;
+}
+
+int json_replace_constants(struct span text, const char *const by[JSON_CONSTANTS], struct buf *out)
+{
+	bool quoted = false;
+	int r = 0;
+
+	/* No replacement is longer than eight times its word. */
+	buf_init(out, text.len * 8 + 1);
+	for (size_t i = 0; r == 0 && i < text.len;) {
+		struct span rest = { text.data + i, text.len - i };
+		size_t n, which = quoted ? JSON_CONSTANTS : json_constant_at(rest, &n);
+
+		if (which < JSON_CONSTANTS) {
+			r = buf_puts(out, by[which]);
+			i += n;
+			continue;
+		}
+		n = quoted && rest.data[0] == '\\' && rest.len > 1 ? 2 : 1;
+		if (n == 1 && rest.data[0] == '"')
+			quoted = !quoted;
+		r = buf_append(out, rest.data, n);
+		i += n;
+	}
+	return r;
+}
+
 /*
  * A constant in the tree is a string of a NUL and its name. In limits it becomes the name, which no limit
  * accepts; elsewhere it is refused here.
  */
-static int resolve_constants(const struct reader *r, json_t *tree, bool in_limits)
+static int json_resolve_constants(const struct reader *r, json_t *tree, bool in_limits)
 {
 	const char *key;
 	json_t *value;
@@ -360,7 +475,7 @@ static int resolve_constants(const struct reader *r, json_t *tree, bool in_limit
 		if (text && json_string_length(value) > 1 && text[0] == '\0' && in_limits)
 			e = json_object_set_new(tree, key, json_string(text + 1));
 		else
-			e = resolve_constants(&at, value, strcmp(key, "limits") == 0);
+			e = json_resolve_constants(&at, value, strcmp(key, "limits") == 0);
 		if (e < 0)
 			return e;
 	}
@@ -368,7 +483,7 @@ static int resolve_constants(const struct reader *r, json_t *tree, bool in_limit
 	{
 		struct reader at = reader_index(r, i);
 
-		e = resolve_constants(&at, value, false);
+		e = json_resolve_constants(&at, value, false);
 		if (e < 0)
 			return e;
 	}
@@ -383,7 +498,7 @@ static int resolve_constants(const struct reader *r, json_t *tree, bool in_limit
  * Python's json module sends these words for floats that are no numbers: each is refused as a bad value of its
  * key.
  */
-static int parse_constants(const struct document *doc, json_t **ret, struct error *err)
+static int json_parse_constants(const struct document *doc, json_t **ret, struct error *err)
 {
 	static const char *const marks[JSON_CONSTANTS] = { "\"\\u0000NaN\"", "\"\\u0000Infinity\"",
 							   "\"\\u0000-Infinity\"" };
@@ -398,7 +513,7 @@ static int parse_constants(const struct document *doc, json_t **ret, struct erro
 			  JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, NULL);
 	if (!root)
 		return 0;
-	e = resolve_constants(&r, root, false);
+	e = json_resolve_constants(&r, root, false);
 	if (e < 0) {
 		json_decref(root);
 		return e;
@@ -439,7 +554,7 @@ int json_parse(const struct document *given, json_t **ret, struct error *err)
 	if (doc->len > JSON_BYTES_MAX)
 		return error_set(err, ERROR_INPUT, EFBIG, "%s: it has more than %d bytes",
 				 doc->name, JSON_BYTES_MAX);
-	if (json_too_deep(doc->text, doc->len))
+	if (json_is_too_deep(doc->text, doc->len))
 		return error_set(err, ERROR_INPUT, EINVAL, "%s: it is nested deeper than %d levels",
 				 doc->name, JSON_DEPTH_MAX);
 	root = json_loadb(doc->text, doc->len, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &problem);
@@ -448,7 +563,7 @@ int json_parse(const struct document *given, json_t **ret, struct error *err)
 				 doc->name, problem.line, problem.column,
 				 quote_text(problem.text).text);
 	if (!root && json_error_code(&problem) == json_error_invalid_syntax) {
-		int e = parse_constants(doc, &root, err);
+		int e = json_parse_constants(doc, &root, err);
 
 		if (e < 0)
 			return e;

@@ -7,6 +7,7 @@
  */
 #pragma once
 
+#include "base/buf.h"
 #include "base/error.h"
 #include "base/span.h"
 
@@ -33,8 +34,18 @@ int yaml_parse(const struct document *doc, json_t **ret, struct error *err) _mus
  * field, with line and column of that key. Returns r.
  */
 int yaml_place(const struct document *doc, int r, struct error *err);
-/* JSON with duplicate keys refused, size and depth bounded. Strings may hold NUL bytes. */
 /* At most JSON_VALUES_MAX values: a tree of them takes 64 times the memory of its text. */
 enum { JSON_VALUES_MAX = 1 << 18 };
 bool json_has_few_values(struct span text);
+/* JSON with duplicate keys refused, size and depth bounded. Strings may hold NUL bytes. */
 int json_parse(const struct document *doc, json_t **ret, struct error *err) _must_check_;
+
+/*
+ * NaN, Infinity, -Infinity: other JSON libraries (Python's among them) read and write these words, which JSON
+ * does not have.
+ */
+enum { JSON_CONSTANTS = 3 };
+
+/* The text with each of them outside of strings replaced, in the order above. */
+int json_replace_constants(struct span text, const char *const by[JSON_CONSTANTS],
+			   struct buf *out) _must_check_;

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "spec/constants.h"
+#include "spec/yaml.h"
 #include "web/compat/execute/unwrap.h"
 
 enum { OK = 200, BAD_REQUEST = 400, LANGUAGE_MAX = 64 };
