@@ -13,6 +13,7 @@
 #include "plan/relay-book.h"
 #include "plan/wire.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -308,6 +309,8 @@ static void build_files(struct plan_builder *b, const struct plan_input *in)
 		char path[PLAN_PATH_MAX];
 		int n = snprintf(path, sizeof(path), "%s/%s", base, f->path);
 
+		assert(built || strcmp(f->base, SANDBOX_WORK) == 0);
+		assert(f->path[0] != '/');
 		if (n < 0 || (size_t)n >= sizeof(path)) {
 			b->r = b->r ? b->r : -ENAMETOOLONG;
 			return;
@@ -604,6 +607,7 @@ static void minimal_choose_places(struct plan_builder *b, const struct plan_inpu
 			       b->place_text[PLACE_BUILD]);
 		b->place_paths[n++] = (struct place_path){ SANDBOX_PRELUDE, b->prelude };
 	}
+	assert(n < PLACE_PATHS_MAX);
 	b->place_paths[n] = (struct place_path){ 0 };
 	b->places = b->place_paths;
 }
@@ -673,6 +677,7 @@ int plan_build(const struct plan_input *in, struct plan *ret, struct error *err)
 	struct plan plan;
 	struct plan_builder b = { .plan = &plan };
 
+	assert(in->decision->policy->isolation < ARRAY_SIZE(prepare));
 	plan_init(&plan);
 	prepare[in->decision->policy->isolation](&b, in);
 	if (in->collect)

@@ -13,6 +13,7 @@
  */
 #include "plan/filter.h"
 
+#include <assert.h>
 #include <linux/audit.h>
 #include <linux/seccomp.h>
 #include <stdbool.h>
@@ -23,7 +24,7 @@
 #include "plan/filter-table.h"
 
 enum {
-	RANGES_MAX = NR_KNOWN + 2, /* the most that ranges_add can be called for, so never full */
+	RANGES_MAX = NR_KNOWN + 2, /* the most that ranges_add can be called for */
 	EXCEPTIONS_MAX = 2,	   /* per range: more would lengthen the chain at the leaf */
 	JUMP_MAX = 255,
 	/* Labels: an instruction's index below this, above it a target. */
@@ -94,10 +95,12 @@ static void ranges_add(struct ranges *r, uint32_t first, uint8_t to)
 
 	if (last && last->to == to)
 		return;
-	if (last && last->first == first)
+	if (last && last->first == first) {
 		last->to = to;
-	else if (r->n < RANGES_MAX)
+	} else {
+		assert(r->n < RANGES_MAX && (!last || last->first < first));
 		r->at[r->n++] = (struct call_range){ .first = first, .to = to };
+	}
 }
 
 static bool is_single(const struct ranges *r, size_t i)
@@ -143,6 +146,7 @@ static uint16_t emit_leaf(struct filter_builder *b, const struct call_range *ran
 	uint16_t own = (uint16_t)(LABEL_TARGET + range->to);
 	uint16_t entry = b->n;
 
+	assert(range->n_exceptions <= EXCEPTIONS_MAX);
 	if (range->n_exceptions == 0)
 		return own;
 	for (size_t i = 0; i < range->n_exceptions; i++) {

@@ -11,6 +11,7 @@
 #include "plan/relay-book.h"
 #include "spec/change.h"
 
+#include <assert.h>
 #include <string.h>
 #include <sys/resource.h>
 
@@ -100,6 +101,7 @@ int plan_add(struct plan *p, struct op op, struct op_args args)
 {
 	int r;
 
+	assert(op.kind != OP_END && op.kind < _OP_MAX);
 	if (args.a) {
 		r = plan_add_span(p, args.a, args.a_len ? args.a_len : strlen(args.a), &op.a);
 		if (r < 0)
@@ -288,9 +290,11 @@ void plan_stage_limits(const struct plan_view *v, uint32_t stage, int64_t ret[_S
 	for (uint32_t i = 0; i < v->n_ops; i++) {
 		const struct op *op = &v->ops[i];
 
-		if (op->kind == OP_STAGE)
+		if (op->kind == OP_STAGE) {
 			current++;
-		else if (op->kind == OP_LIMIT && current == stage)
+		} else if (op->kind == OP_LIMIT && current == stage) {
+			assert(op->value >= 0 && op->value < _STAGE_LIMIT_MAX);
 			ret[op->value] = op->value2;
+		}
 	}
 }

@@ -12,6 +12,7 @@
  */
 #include "spec/result.h"
 
+#include <assert.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -128,6 +129,7 @@ static void describe_hit(enum hit_id id, const struct view *v, struct cause *cau
 	int64_t limit = knob_get(k, v->limits);
 	char amount[32];
 
+	assert(id < _HIT_MAX);
 	knob_format(k, limit, amount, sizeof(amount));
 	cause->kind = hit->kind;
 	cause->limit_key = k->key;
@@ -287,6 +289,7 @@ void classify(const struct ending *end, const struct limits *limits, struct verd
 	out.extended_us = end->extended_us;
 	out.signal = v.signal;
 	out.exit_code = v.signal ? 128 + v.signal : WEXITSTATUS(end->wait_status);
+	assert(end->killed_for < _CAUSE_MAX);
 	if (end->killed_for >= 0)
 		judge_kill(&v, &out);
 	else

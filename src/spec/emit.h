@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Writes a JSON value piece by piece, either as text, at a tenth of the cost of making a tree and printing it,
- * or as a tree, for callers that read it. The code that writes does not know which.
+ * Writes a JSON value as text, piece by piece, at a tenth of the cost of making a tree and printing it.
  *
  *   emit_open(e, '{'); emit_key(e, "id"); emit_string(e, id, strlen(id)); emit_close(e, '}');
  *
- * A failure is remembered: emit_text() and emit_tree() then return NULL.
+ * A failure is remembered: emit_text() then returns NULL.
  */
 #pragma once
 
@@ -15,26 +14,17 @@
 
 #include <stdint.h>
 
-enum { EMIT_DEPTH_MAX = 8 };
-
 struct emitter {
-	bool tree;
-	bool failed;
-	unsigned depth;
-	/* text */
 	struct buf text;
-	bool comma; /* before the next value or key */
-	/* tree */
-	json_t *root, *open[EMIT_DEPTH_MAX];
-	const char *key;
+	bool failed;
+	bool comma;	 /* before the next value or key */
+	const char *key; /* of the next value, or NULL */
 };
 
 /* Text of at most `max` bytes. */
-void emit_init_text(struct emitter *e, size_t max);
-void emit_init_tree(struct emitter *e);
+void emit_init(struct emitter *e, size_t max);
 /* The value so far, for the caller to free; the emitter is empty afterwards. */
 char *emit_text(struct emitter *e, size_t *ret_len) _must_check_;
-json_t *emit_tree(struct emitter *e) _must_check_;
 
 void emit_open(struct emitter *e, char bracket); /* '{' or '[' */
 void emit_close(struct emitter *e, char bracket);

@@ -111,6 +111,7 @@ void knob_set(const struct knob *k, struct limits *l, int64_t value)
 
 uint32_t knob_bit(const struct knob *k)
 {
+	assert(k >= limit_knobs && k < limit_knobs + limit_knobs_count);
 	return UINT32_C(1) << (k - limit_knobs);
 }
 

@@ -2,6 +2,7 @@
 /* See read.h. */
 #include "spec/read.h"
 
+#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -336,6 +337,7 @@ int read_choice(const struct reader *r, const struct schema_field *f, const json
 	char words[128] = "";
 	unsigned index = 0;
 
+	assert(f->type);
 	for (; span_split(&rest, '|', &word); index++) {
 		size_t n = strlen(words);
 

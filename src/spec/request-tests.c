@@ -7,6 +7,7 @@
  */
 #include "spec/request-read.h"
 
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -363,5 +364,7 @@ int request_link_tests(const struct reader *r, struct request *req)
 	}
 	if (e == 0 && req->n_tests > 0)
 		e = tests_name_groups(r, req);
+	for (size_t i = 0; e == 0 && i < req->n_tests; i++)
+		assert(req->tests[i].group <= req->n_groups);
 	return e == 0 ? groups_check(r, req) : e;
 }

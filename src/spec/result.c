@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See result.h. The tables serve three forms: text and tree (emit.h), and JSON Schema (schema.h). */
+/* See result.h. The tables serve two forms: text (emit.h), and JSON Schema (schema.h). */
 #include "spec/result.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -87,6 +88,7 @@ const char *test_code(const struct result_test *test)
 	};
 	const char *code = codes[test->verdict];
 
+	assert(test->verdict < _TEST_VERDICT_MAX && test->run.cause.kind < _CAUSE_MAX);
 	if (code)
 		return code;
 	if (test->verdict == TEST_LIMIT)
@@ -832,31 +834,31 @@ const struct schema result_shapes[] = {
 	{ 0 },
 };
 
-json_t *result_to_json(const struct result *res)
-{
-	struct emitter e;
-
-	emit_init_tree(&e);
-	emit_fields(&e, result_fields, res);
-	return emit_tree(&e);
-}
-
-json_t *isolation_to_json(const struct isolation *is)
-{
-	struct emitter e;
-
-	emit_init_tree(&e);
-	emit_fields(&e, isolation_fields, is);
-	return emit_tree(&e);
-}
-
 char *result_to_text(const struct result *res)
 {
 	struct emitter e;
 
-	emit_init_text(&e, RESULT_TEXT_MAX);
+	emit_init(&e, RESULT_TEXT_MAX);
 	emit_fields(&e, result_fields, res);
 	return emit_text(&e, NULL);
+}
+
+json_t *result_to_json(const struct result *res)
+{
+	_cleanup_free_ char *text = result_to_text(res);
+
+	return text ? json_loads(text, JSON_ALLOW_NUL, NULL) : NULL;
+}
+
+json_t *isolation_to_json(const struct isolation *is)
+{
+	_cleanup_free_ char *text = NULL;
+	struct emitter e;
+
+	emit_init(&e, RESULT_TEXT_MAX);
+	emit_fields(&e, isolation_fields, is);
+	text = emit_text(&e, NULL);
+	return text ? json_loads(text, 0, NULL) : NULL;
 }
 
 size_t result_json_flags(const json_t *tree)

@@ -123,12 +123,42 @@ static void test_arena(void **state _unused_)
 	assert_null(a.blocks);
 }
 
+static void test_choices(void **state)
+{
+	static const struct schema_field row = { "when", "always|on_success|never" };
+	static const struct {
+		const char *json, *message;
+		unsigned index;
+	} cases[] = {
+		{ "\"always\"", NULL, 0 },
+		{ "\"never\"", NULL, 2 },
+		{ "\"neve\"", "when: 'neve' is not always, on_success or never", 9 },
+		{ "7", "when: 7 is not always, on_success or never", 9 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		json_t *value = json_loads(cases[i].json, JSON_DECODE_ANY, NULL);
+		struct error err = { 0 };
+		struct reader top = { .err = &err }, at = reader_at(&top, "when");
+		unsigned index = 9;
+
+		assert_int_equal(read_choice(&at, &row, value, &index),
+				 cases[i].message ? -EINVAL : 0);
+		assert_int_equal(index, cases[i].index);
+		if (cases[i].message)
+			assert_string_equal(err.text, cases[i].message);
+		json_decref(value);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_base64),	 cmocka_unit_test(test_utf8),
-		cmocka_unit_test(test_utf8_nul), cmocka_unit_test(test_quote),
-		cmocka_unit_test(test_near),	 cmocka_unit_test(test_arena),
+		cmocka_unit_test(test_choices), cmocka_unit_test(test_base64),
+		cmocka_unit_test(test_utf8),	cmocka_unit_test(test_utf8_nul),
+		cmocka_unit_test(test_quote),	cmocka_unit_test(test_near),
+		cmocka_unit_test(test_arena),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

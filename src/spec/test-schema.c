@@ -65,6 +65,33 @@ static const struct schema_book by_place = {
 };
 static const struct schema_book inline_book = { .tables = tables, .limits = few, .closed = true };
 
+/* The second key may be absent, and the third is only read. */
+static const struct schema_field answer[] = {
+	{ "id", "string" },
+	{ "note", "string", .sparse = true },
+	{ "secret", NULL },
+	{ 0 },
+};
+
+static void test_rows_that_are_not_always_there(void **state)
+{
+	static const struct schema answer_shape = { .fields = answer, .required = "*" };
+	static const struct schema *const none[] = { NULL };
+	static const struct schema_book book = { .tables = none, .closed = true };
+	json_t *made = schema_make(&book, &answer_shape);
+	json_t *object = json_pack("{s:s}", "id", "x");
+	struct error err = { 0 };
+
+	(void)state;
+	assert_int_equal(json_object_size(json_object_get(made, "properties")), 2);
+	assert_int_equal(json_array_size(json_object_get(made, "required")), 1);
+	assert_int_equal(schema_check(&book, &answer_shape, object, &err), 0);
+	json_object_set_new(object, "secret", json_true());
+	assert_int_equal(schema_check(&book, &answer_shape, object, &err), -EINVAL);
+	json_decref(object);
+	json_decref(made);
+}
+
 static void test_types(void **state)
 {
 	static const struct {
@@ -237,9 +264,13 @@ static void test_check_inner(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_types),	    cmocka_unit_test(test_shapes),
-		cmocka_unit_test(test_unions),	    cmocka_unit_test(test_defaults),
-		cmocka_unit_test(test_check),	    cmocka_unit_test(test_check_either),
+		cmocka_unit_test(test_types),
+		cmocka_unit_test(test_rows_that_are_not_always_there),
+		cmocka_unit_test(test_shapes),
+		cmocka_unit_test(test_unions),
+		cmocka_unit_test(test_defaults),
+		cmocka_unit_test(test_check),
+		cmocka_unit_test(test_check_either),
 		cmocka_unit_test(test_check_inner),
 	};
 

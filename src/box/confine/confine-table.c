@@ -7,6 +7,7 @@
  */
 #include "box/confine/confine.h"
 
+#include <assert.h>
 #include <linux/capability.h>
 #include <stdlib.h>
 #include <string.h>
@@ -383,6 +384,7 @@ int confine_build(enum confine_role role, enum machine machine, struct filter *r
 	const bool strict = role == CONFINE_UNPACKER || role == CONFINE_ARCHIVE;
 	uint8_t to_of[NR_KNOWN];
 
+	assert(role < _CONFINE_MAX && machine < _MACHINE_MAX);
 	memset(to_of, strict ? TO_KILL : TO_ENOSYS, sizeof(to_of));
 	for (const struct syscall_row *row = filter_syscalls; row->name[0]; row++)
 		if (row->nr[machine] != NR_NONE)

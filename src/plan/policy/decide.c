@@ -7,6 +7,7 @@
  */
 #include "plan/policy/policy.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -634,6 +635,7 @@ int decide(struct decision *d, struct error *err)
 	bool is_minimal = d->policy->isolation == ISOLATION_MINIMAL;
 	int r = is_minimal ? decide_minimal(&out, err) : 0;
 
+	assert(d->request && d->policy && d->facts && !(d->presets_set && !d->presets));
 	if (r == 0)
 		r = decide_layers(&out,
 				  is_minimal ? layers_missing_minimal(d->facts)
