@@ -169,7 +169,7 @@ static int execute_stream(struct request_ctx *ctx, const struct stream_wish *wis
 	struct error err = { 0 };
 	int r = send_submission(ctx, wish->session, &in, &submitted, &err);
 	/* Host calls of a client that has gone would wait for their answers in vain. */
-	bool cancels = wants_cancel(ctx) || json_object_get(in.request, "host_functions") ||
+	bool cancels = wants_cancel(ctx) || json_object_get(request_json(ctx), "host_functions") ||
 		       (wish->session && session_calls_host(wish->session));
 	bool gone = response_is_gone(ctx);
 
