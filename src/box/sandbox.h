@@ -143,7 +143,7 @@ int sandbox_expect(struct sandbox_host *host, struct net *net, struct sandbox **
 int sandbox_arrive(struct sandbox *sb, struct error *err) _must_check_;
 /*
  * A sandbox for the copy of a live process of another one (mover.h), which may still have to be forked. fds: its new 0, 1, 2,
- * the caller's to close. Call sandbox_arrive() and sandbox_prepare() when the control socket is readable, and sandbox_move() when
+ * the caller's to close. Call sandbox_arrive() and sandbox_prepare() when the control socket is readable, and then sandbox_move() when
  * there is a copy: after PREPARED it runs. -EOPNOTSUPP: not on this host.
  */
 int sandbox_nest(struct sandbox *parent, const int fds[3], struct sandbox **ret,

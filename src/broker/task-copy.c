@@ -28,10 +28,33 @@ void task_park(struct task *task)
 	task_watch_parked(task);
 }
 
+static struct sandbox *find_parent(const struct task *task, struct error *err)
+{
+	const struct task *parent = task_find(task->peer, task->copied_from);
+
+	if (parent && parent->state == TASK_RUNNING && parent->sandbox)
+		return parent->sandbox;
+	(void)error_set(err, ERROR_CONFLICT, ESRCH, MOVER_PARENT_ENDED);
+	return NULL;
+}
+
+/*
+ * Not before pid 1 has said HELLO: until pid 1 of the parent has executed init, an ordinary user's broker may not look at it, so
+ * the copy cannot be told from a process of another sandbox. The mover waits for that before it makes pid 1.
+ */
+static int move_into(struct task *task, struct error *err)
+{
+	const struct sandbox *parent = find_parent(task, err);
+
+	return parent ? sandbox_move(task->sandbox, parent, task->copy, err) : -ESRCH;
+}
+
 static int prepare_copy(struct task *task, struct error *err)
 {
 	int r = sandbox_arrive(task->sandbox, err);
 
+	if (r == 0 && task->copy > 0)
+		r = move_into(task, err);
 	/* The group may be a used one. */
 	sandbox_usage(task->sandbox, &task->ahead);
 	if (r == 0)
@@ -65,23 +88,6 @@ static int on_copy_hello(void *data, uint32_t events)
 	return 0;
 }
 
-static struct sandbox *find_parent(const struct task *task, struct error *err)
-{
-	const struct task *parent = task_find(task->peer, task->copied_from);
-
-	if (parent && parent->state == TASK_RUNNING && parent->sandbox)
-		return parent->sandbox;
-	(void)error_set(err, ERROR_CONFLICT, ESRCH, MOVER_PARENT_ENDED);
-	return NULL;
-}
-
-static int move_into(struct task *task, pid_t copy, struct error *err)
-{
-	const struct sandbox *parent = find_parent(task, err);
-
-	return parent ? sandbox_move(task->sandbox, parent, copy, err) : -ESRCH;
-}
-
 void task_move_copy(struct task *task, pid_t copy)
 {
 	struct error err = { 0 };
@@ -92,9 +98,10 @@ void task_move_copy(struct task *task, pid_t copy)
 	}
 	/* At most once, and not when the task is ending. */
 	if (task->copied_from == 0 || task->state != TASK_PREPARING || task->doomed ||
-	    task->sandbox->order_fd < 0)
+	    task->copy > 0)
 		return;
-	if (move_into(task, copy, &err) < 0)
+	task->copy = copy;
+	if (task->sandbox->pid > 0 && move_into(task, &err) < 0)
 		task_refuse(task, &err);
 }
 
@@ -126,8 +133,8 @@ int task_begin_copy(struct task *task, const struct record_copy *copy, struct er
 	if (eventfd_read(task->ticket_fd, &ticket) < 0)
 		return error_set(err, ERROR_INTERNAL, ECANCELED, "the run was recalled");
 	r = sandbox_nest(parent, task->stdio, &task->sandbox, err);
-	if (r == 0 && copy->pid > 0)
-		r = move_into(task, copy->pid, err);
+	if (r == 0)
+		task->copy = copy->pid;
 	if (r == 0)
 		r = fd_set_nonblock(task->sandbox->control_fd, true);
 	if (r == 0)

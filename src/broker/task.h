@@ -101,8 +101,9 @@ struct task {
 	bool tty;
 	bool keep; /* its work directory may be inherited */
 	struct sandbox *sandbox;
-	uint32_t copied_from;	     /* the job whose process its program is a copy of; 0: none */
-	struct cell *cell;	     /* in WAITING: the cell that the task waits for */
+	uint32_t copied_from; /* the job whose process its program is a copy of; 0: none */
+	pid_t copy;	   /* the process that is to be moved, once it has announced itself; or 0 */
+	struct cell *cell; /* in WAITING: the cell that the task waits for */
 	struct relay_process *relay; /* task-relay.c; NULL: its program reaches no other machine */
 	struct source *control, *death, *wall_timer, *watch_timer, *remove_timer;
 	struct source *program; /* a warm program's socket, which brings its exit code */
