@@ -22,7 +22,7 @@ enum {
 		64 << 20, /* of the caller's bytes, that logs leave for what cannot be left out */
 };
 
-static void close_program_end(struct session_life *life)
+static void life_close_program_end(struct session_life *life)
 {
 	if (life->program_fd > 0)
 		(void)fd_close(life->program_fd);
@@ -31,7 +31,7 @@ static void close_program_end(struct session_life *life)
 
 static void life_free(struct session_life *life);
 
-static void let_parent_go(struct session_life *life)
+static void life_let_parent_go(struct session_life *life)
 {
 	struct session_life *parent = TAKE_PTR(life->parent);
 
@@ -46,16 +46,16 @@ static void let_parent_go(struct session_life *life)
 
 static void life_free(struct session_life *life)
 {
-	let_parent_go(life);
+	life_let_parent_go(life);
 	channel_close(&life->channel);
 	charge_done(&life->held);
 	charge_done(&life->place);
-	close_program_end(life);
+	life_close_program_end(life);
 	(void)session_unref(life->session);
 	free(life);
 }
 
-static void leave_session(struct session_life *life)
+static void life_leave_session(struct session_life *life)
 {
 	struct session *s = life->session;
 
@@ -72,7 +72,7 @@ void life_kill(struct session *s, enum cause_kind cause)
 
 	if (!life)
 		return;
-	leave_session(life);
+	life_leave_session(life);
 	if (life->n_copies > 0 && !life->turn && cause == CAUSE_CANCELLED) {
 		/* The end of this sandbox would end those of its copies. */
 		life->is_over = true;
@@ -127,7 +127,7 @@ void session_log(struct session *s, enum output_stream stream, struct span bytes
 	charge_take(&s->log_bytes, callers, s->caller, SLOT_SESSION_BYTES, held);
 }
 
-static bool may_hold(void *data, size_t bytes)
+static bool life_may_hold(void *data, size_t bytes)
 {
 	struct session_life *life = data;
 
@@ -148,7 +148,7 @@ int life_send(struct session_life *life, const json_t *message)
  * The lines of a runner. The code in the sandbox can write any line: a line is parsed as untrusted JSON of bounded size, can only
  * concern its own session, and is ignored where it does not belong. Time, usage and the end of a process come from the kernel.
  */
-static void on_ready_line(struct session *s, json_t *message, size_t bytes)
+static void life_on_ready(struct session *s, json_t *message, size_t bytes)
 {
 	(void)message;
 	(void)bytes;
@@ -161,33 +161,33 @@ static void on_ready_line(struct session *s, json_t *message, size_t bytes)
 }
 
 /* The turn that runs, if the line is about it. */
-static struct turn *turn_of(const struct session *s, const json_t *message)
+static struct turn *life_turn_of(const struct session *s, const json_t *message)
 {
 	struct turn *t = s->life->turn;
 
 	return t && json_integer_value(json_object_get(message, "n")) == t->number ? t : NULL;
 }
 
-static void on_rich_line(struct session *s, json_t *message, size_t bytes)
+static void life_on_rich(struct session *s, json_t *message, size_t bytes)
 {
-	struct turn *t = turn_of(s, message);
+	struct turn *t = life_turn_of(s, message);
 
 	if (t && !t->file.fn && !t->answer.done)
 		turn_rich(t, message, bytes);
 }
 
-static void on_value_line(struct session *s, json_t *message, size_t bytes)
+static void life_on_value(struct session *s, json_t *message, size_t bytes)
 {
-	struct turn *t = turn_of(s, message);
+	struct turn *t = life_turn_of(s, message);
 
 	(void)bytes;
 	if (t && !t->file.fn)
 		turn_value(t, message);
 }
 
-static void on_done_line(struct session *s, json_t *message, size_t bytes)
+static void life_on_done(struct session *s, json_t *message, size_t bytes)
 {
-	if (turn_of(s, message))
+	if (life_turn_of(s, message))
 		session_turn_done(s, message, bytes);
 }
 
@@ -195,8 +195,8 @@ static const struct runner_word {
 	const char *op;
 	void (*fn)(struct session *s, json_t *message, size_t bytes);
 } runner_words[] = {
-	{ "ready", on_ready_line }, { "output", on_rich_line }, { "value", on_value_line },
-	{ "done", on_done_line },   { "file", on_done_line },	{ "call", host_call_take },
+	{ "ready", life_on_ready }, { "output", life_on_rich }, { "value", life_on_value },
+	{ "done", life_on_done },   { "file", life_on_done },	{ "call", host_call_take },
 };
 
 void session_on_message(struct session *s, json_t *message, size_t bytes)
@@ -210,7 +210,7 @@ void session_on_message(struct session *s, json_t *message, size_t bytes)
 		}
 }
 
-static void on_life_message(void *data, void *message, size_t bytes)
+static void life_on_message(void *data, void *message, size_t bytes)
 {
 	struct session_life *life = data;
 
@@ -218,7 +218,7 @@ static void on_life_message(void *data, void *message, size_t bytes)
 		session_on_message(life->session, message, bytes);
 }
 
-static void on_life_other(void *data, pid_t pid)
+static void life_on_other(void *data, pid_t pid)
 {
 	struct session_life *life = data;
 
@@ -226,7 +226,7 @@ static void on_life_other(void *data, pid_t pid)
 		session_fork_take(life->turn, pid);
 }
 
-static void on_life_closed(void *data, int r)
+static void life_on_closed(void *data, int r)
 {
 	struct session_life *life = data;
 	struct session *s = life->session;
@@ -239,7 +239,7 @@ static void on_life_closed(void *data, int r)
 	}
 }
 
-static void on_life_usage(struct session_life *life, const struct usage *usage)
+static void life_on_usage(struct session_life *life, const struct usage *usage)
 {
 	struct session *s = life->session;
 
@@ -252,7 +252,7 @@ static void on_life_usage(struct session_life *life, const struct usage *usage)
 		turn_usage(life->turn, usage);
 }
 
-static int on_life_event(void *data, const struct run_event *event)
+static int life_on_event(void *data, const struct run_event *event)
 {
 	struct session_life *life = data;
 	struct session *s = life->session;
@@ -267,7 +267,7 @@ static int on_life_event(void *data, const struct run_event *event)
 			s->isolation = *event->started.isolation;
 		if (!s->runtime)
 			s->runtime = executor_version(life->run);
-		close_program_end(life);
+		life_close_program_end(life);
 		if (current)
 			session_advance(s);
 		break;
@@ -277,7 +277,7 @@ static int on_life_event(void *data, const struct run_event *event)
 			turn_output(t, event->output.stream, event->output.bytes);
 		break;
 	case RUN_USAGE:
-		on_life_usage(life, event->usage);
+		life_on_usage(life, event->usage);
 		break;
 	case RUN_SIGNALLED:
 		if (life->signals > 0 && --life->signals == 0 && current)
@@ -299,7 +299,7 @@ static int on_life_event(void *data, const struct run_event *event)
 }
 
 /* The runner closed its channel, or broke a bound of it, and went on: the kill was ours, but the reason is the program's. */
-static void explain_mute(struct result *res)
+static void life_explain_mute(struct result *res)
 {
 	struct verdict *v = &res->verdict;
 
@@ -309,17 +309,9 @@ static void explain_mute(struct result *res)
 		       "the program closed or flooded the channel of its session");
 }
 
-/* What the interpreter itself ended by is the request's doing: a limit below its needs, a variable that it cannot bear. */
-static enum error_code blame(const struct verdict *v)
-{
-	return v->status == STATUS_ERROR || v->status == STATUS_LIMIT || v->status == STATUS_TIMEOUT
-		       ? ERROR_INPUT
-		       : ERROR_INTERNAL;
-}
-
 /* An interpreter that ends before it is ready will do so again: what waits for it is told why. */
-static void fail_waiting(const struct session_life *life, const struct result *res,
-			 const struct error *err)
+static void life_fail_waiting(const struct session_life *life, const struct result *res,
+			      const struct error *err)
 {
 	struct session *s = life->session;
 	struct error why = *err;
@@ -331,8 +323,12 @@ static void fail_waiting(const struct session_life *life, const struct result *r
 				"the session ended while it was forked");
 	} else if (why.code == ERROR_NONE) {
 		const char *said = res->err.text ? res->err.text : "";
+		const enum run_status status = res->verdict.status;
+		/* What the interpreter itself ended by is the request's doing: a limit below its needs, a variable that it cannot bear. */
+		const bool by_request = status == STATUS_ERROR || status == STATUS_LIMIT ||
+					status == STATUS_TIMEOUT;
 
-		(void)error_set(&why, blame(&res->verdict), EPIPE,
+		(void)error_set(&why, by_request ? ERROR_INPUT : ERROR_INTERNAL, EPIPE,
 				"the session's interpreter did not start: %.200s%s%.150s",
 				res->verdict.cause.detail, *said ? "; " : "", said);
 	}
@@ -352,7 +348,7 @@ static void fail_waiting(const struct session_life *life, const struct result *r
 		session_close(s);
 }
 
-static void on_life_end(void *data, struct result *res, const struct error *err)
+static void life_on_end(void *data, struct result *res, const struct error *err)
 {
 	struct session_life *life = data;
 	struct session *s = life->session;
@@ -362,7 +358,7 @@ static void on_life_end(void *data, struct result *res, const struct error *err)
 
 	(void)session_ref(s);
 	life->leaves = (current || s->leaver == life) && !s->closed;
-	leave_session(life);
+	life_leave_session(life);
 	if (s->leaver == life)
 		s->leaver = NULL;
 	/* What a life was to inherit is whole; what it has got of it may be a part. */
@@ -371,7 +367,7 @@ static void on_life_end(void *data, struct result *res, const struct error *err)
 	else
 		executor_forget(s->all->o.executor, estate);
 	if (res && life->is_mute && res->verdict.status == STATUS_CANCELLED)
-		explain_mute(res);
+		life_explain_mute(res);
 	/* The result of a turn says more about its reason. */
 	if (life->leaves && life->is_ready && (!t || t->file.fn || failed))
 		session_lose(s, res ? res->verdict.cause.detail : "an error of the server");
@@ -379,7 +375,7 @@ static void on_life_end(void *data, struct result *res, const struct error *err)
 		turn_finish(t, failed ? NULL : res, failed ? err : NULL);
 	session_tell(&s->stop_waits, s, NULL);
 	if (current && !life->is_ready && !s->closed)
-		fail_waiting(life, res, err);
+		life_fail_waiting(life, res, err);
 	(void)result_free(res);
 	life->has_ended = true;
 	if (life->n_copies == 0)
@@ -391,7 +387,7 @@ static void on_life_end(void *data, struct result *res, const struct error *err)
 	(void)session_unref(s);
 }
 
-static int begin_life(struct session *s, struct session_life *parent, struct error *err)
+static int life_make(struct session *s, struct session_life *parent, struct error *err)
 {
 	const struct sessions_options *o = &s->all->o;
 	struct session_life *life = calloc(1, sizeof(*life));
@@ -400,18 +396,18 @@ static int begin_life(struct session *s, struct session_life *parent, struct err
 			      run_event_bit(RUN_STARTED) | run_event_bit(RUN_OUTPUT) |
 				      run_event_bit(RUN_USAGE) | run_event_bit(RUN_SIGNALLED) |
 				      run_event_bit(RUN_INHERITED),
-			      on_life_event },
+			      life_on_event },
 		.brief = true,
 	};
 	struct executor_life own = {
-		.on_end = on_life_end,
+		.on_end = life_on_end,
 		.life_ms = LIFE_MS,
 		.forkable = s->forkable,
 		.keep = true,
 		.parent = parent ? parent->run : NULL,
 	};
 	const struct channel_listener listener = { life, evaluation_read, evaluation_drop,
-						   on_life_message, on_life_closed };
+						   life_on_message, life_on_closed };
 	json_t *request;
 	int r;
 
@@ -443,8 +439,8 @@ static int begin_life(struct session *s, struct session_life *parent, struct err
 		if (r < 0)
 			(void)error_set(err, ERROR_NO_ROOM, -r, "no channel for a session: %s",
 					strerror(-r));
-		life->channel.on_other = on_life_other;
-		life->channel.may_hold = may_hold;
+		life->channel.on_other = life_on_other;
+		life->channel.may_hold = life_may_hold;
 	}
 	own.channel_fd = life->program_fd;
 	if (r >= 0)
@@ -462,10 +458,10 @@ static int begin_life(struct session *s, struct session_life *parent, struct err
 
 int life_begin(struct session *s, struct error *err)
 {
-	return begin_life(s, NULL, err);
+	return life_make(s, NULL, err);
 }
 
 int life_begin_copy(struct session *s, struct session_life *parent, struct error *err)
 {
-	return begin_life(s, parent, err);
+	return life_make(s, parent, err);
 }

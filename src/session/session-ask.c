@@ -19,7 +19,7 @@ static const char *const execute_keys[] = { "code",    "limits", "host_functions
 					    "globals", "labels", "stdin",
 					    NULL };
 
-static int check_keys(const json_t *body, struct error *err)
+static int ask_check_keys(const json_t *body, struct error *err)
 {
 	const char *key;
 	json_t *value;
@@ -54,7 +54,7 @@ const char *session_function_name(const json_t *function)
 }
 
 /* What `help` shows of a function. The texts are the client's, for its own code. */
-static int check_description(const json_t *function, struct error *err)
+static int ask_check_description(const json_t *function, struct error *err)
 {
 	static const struct {
 		const char *key;
@@ -105,14 +105,14 @@ int session_check_functions(const json_t *names, struct error *err)
 					   "host_functions: a name has letters, digits and _, at "
 					   "most %d of them",
 					   FUNCTION_NAME_MAX);
-		if (check_description(name, err) < 0)
+		if (ask_check_description(name, err) < 0)
 			return -EINVAL;
 	}
 	return 0;
 }
 
 /* The other limits are the sandbox's, which is there already. */
-static int check_limits(const json_t *limits, struct error *err)
+static int ask_check_limits(const json_t *limits, struct error *err)
 {
 	const char *key;
 	json_t *value;
@@ -137,7 +137,7 @@ static int check_limits(const json_t *limits, struct error *err)
 }
 
 /* The session's request with the limits and labels of one execution; NULL: no memory. */
-static json_t *turn_request(const struct session *s, json_t *limits, json_t *labels)
+static json_t *ask_request(const struct session *s, json_t *limits, json_t *labels)
 {
 	json_t *request = json_copy(s->request), *merged = json_object();
 	json_t *own = json_object_get(request, "limits");
@@ -158,7 +158,7 @@ static json_t *turn_request(const struct session *s, json_t *limits, json_t *lab
 	return NULL;
 }
 
-static json_t *given(const json_t *body, const char *key)
+static json_t *ask_given(const json_t *body, const char *key)
 {
 	json_t *value = json_object_get(body, key);
 
@@ -166,16 +166,16 @@ static json_t *given(const json_t *body, const char *key)
 }
 
 /* Limits and labels are judged as those of a run with the session's request. */
-static int decide_turn(struct session *s, const json_t *body, struct limits *ret, struct error *err)
+static int ask_decide(struct session *s, const json_t *body, struct limits *ret, struct error *err)
 {
-	json_t *limits = given(body, "limits"), *labels = given(body, "labels"), *request;
+	json_t *limits = ask_given(body, "limits"), *labels = ask_given(body, "labels"), *request;
 	struct executor_run *run = NULL;
-	int r = limits ? check_limits(limits, err) : 0;
+	int r = limits ? ask_check_limits(limits, err) : 0;
 
 	*ret = s->limits;
 	if (r < 0 || (!limits && !labels))
 		return r;
-	request = turn_request(s, limits, labels);
+	request = ask_request(s, limits, labels);
 	r = request ? executor_open_session(s->all->o.executor, request, &run, err)
 		    : error_oom(err);
 	if (r >= 0) {
@@ -187,7 +187,7 @@ static int decide_turn(struct session *s, const json_t *body, struct limits *ret
 }
 
 /* `code` is the last key: the runner of Bash cuts it out as text. */
-static char *run_line(const struct session *s, const struct turn *t, const json_t *body)
+static char *ask_line(const struct session *s, const struct turn *t, const json_t *body)
 {
 	bool plain = strcmp(s->language, "bash") == 0;
 	json_t *globals = plain ? NULL : json_object_get(body, "globals");
@@ -198,27 +198,27 @@ static char *run_line(const struct session *s, const struct turn *t, const json_
 				    "n", (json_int_t)t->number, "value_most", most,
 				    "host_functions", plain ? NULL : t->allowed, "globals",
 				    json_is_object(globals) ? globals : NULL, "rules",
-				    plain ? NULL : s->rules, "stdin", given(body, "stdin"), "code",
-				    json_object_get(body, "code"));
+				    plain ? NULL : s->rules, "stdin", ask_given(body, "stdin"),
+				    "code", json_object_get(body, "code"));
 	char *line = message ? json_dumps(message, JSON_COMPACT) : NULL;
 
 	json_decref(message);
 	return line;
 }
 
-static json_t *replayable_body(const struct session *s, const json_t *body)
+static json_t *ask_replayable(const struct session *s, const json_t *body)
 {
-	json_t *request = turn_request(s, given(body, "limits"), given(body, "labels"));
-	json_t *row = json_pack("{s:s, s:O, s:b, s:O*, s:O*, s:O*}", "language", s->language,
-				"code", json_object_get(body, "code"), "eval", 1, "stdin",
-				given(body, "stdin"), "limits", json_object_get(request, "limits"),
-				"labels", given(body, "labels"));
+	json_t *request = ask_request(s, ask_given(body, "limits"), ask_given(body, "labels"));
+	json_t *row = json_pack(
+		"{s:s, s:O, s:b, s:O*, s:O*, s:O*}", "language", s->language, "code",
+		json_object_get(body, "code"), "eval", 1, "stdin", ask_given(body, "stdin"),
+		"limits", json_object_get(request, "limits"), "labels", ask_given(body, "labels"));
 
 	json_decref(request);
 	return row;
 }
 
-static int check_line(const struct session *s, struct error *err)
+static int ask_check_line(const struct session *s, struct error *err)
 {
 	int r;
 
@@ -230,14 +230,14 @@ static int check_line(const struct session *s, struct error *err)
 	return error_retry(err, r, 1);
 }
 
-static int make_turn(struct session *s, json_t *body, struct turn *t, struct error *err)
+static int ask_make_turn(struct session *s, json_t *body, struct turn *t, struct error *err)
 {
 	const json_t *code = json_object_get(body, "code");
 	json_t *functions = json_object_get(body, "host_functions");
 	int r = session_check_functions(functions, err);
 
 	if (r >= 0)
-		r = decide_turn(s, body, &t->base.admission.limits, err);
+		r = ask_decide(s, body, &t->base.admission.limits, err);
 	if (r < 0)
 		return r;
 	t->base.admission.language = s->language;
@@ -248,7 +248,7 @@ static int make_turn(struct session *s, json_t *body, struct turn *t, struct err
 	if (!t->allowed ||
 	    (s->host_functions && json_array_extend(t->allowed, s->host_functions) < 0))
 		return error_oom(err);
-	t->line = run_line(s, t, body);
+	t->line = ask_line(s, t, body);
 	return t->line ? turn_charge(t, err) : error_oom(err);
 }
 
@@ -257,16 +257,16 @@ int session_execute(struct session *s, json_t *body, struct submission *in, stru
 {
 	json_t *request = NULL;
 	struct turn *t = NULL;
-	int r = check_keys(body, err);
+	int r = ask_check_keys(body, err);
 
 	if (r >= 0)
-		r = check_line(s, err);
+		r = ask_check_line(s, err);
 	if (r < 0)
 		return r;
 	(void)session_ref(s);
 	t = turn_new(s);
-	r = t ? make_turn(s, body, t, err) : error_oom(err);
-	request = r >= 0 ? replayable_body(s, body) : NULL;
+	r = t ? ask_make_turn(s, body, t, err) : error_oom(err);
+	request = r >= 0 ? ask_replayable(s, body) : NULL;
 	if (r >= 0 && !request)
 		r = error_oom(err);
 	if (r >= 0) {
@@ -299,7 +299,7 @@ struct file_line {
 };
 
 /* The bytes stand behind the other members as base64, which needs no escapes. */
-static void write_file_line(void *data)
+static void ask_write_file_line(void *data)
 {
 	static const char *const ops[] = { [SESSION_LIST] = "list",
 					   [SESSION_READ] = "read",
@@ -327,7 +327,7 @@ static void write_file_line(void *data)
 		l->text = NULL;
 }
 
-static int check_file(const struct session_file *file, struct error *err)
+static int ask_check_file(const struct session_file *file, struct error *err)
 {
 	if (strcmp(file->path, ".") != 0 &&
 	    request_check_path(file->path, strlen(file->path), NULL) < 0)
@@ -348,17 +348,17 @@ int session_file(struct session *s, const struct session_file *file,
 {
 	struct file_line line = { .file = file };
 	struct turn *t;
-	int r = check_line(s, err);
+	int r = ask_check_line(s, err);
 
 	if (r >= 0)
-		r = check_file(file, err);
+		r = ask_check_file(file, err);
 	if (r < 0)
 		return r;
 	t = turn_new(s);
 	if (!t)
 		return error_oom(err);
 	line.number = t->number;
-	worker_call(file->bytes.len, write_file_line, &line);
+	worker_call(file->bytes.len, ask_write_file_line, &line);
 	t->line = line.text;
 	if (!t->line || s->closed) {
 		r = t->line ? error_set(err, ERROR_NOT_FOUND, ENOENT, "the session has ended")
@@ -377,7 +377,7 @@ int session_file(struct session *s, const struct session_file *file,
  * refused instead of permitting everything.
  */
 
-static int check_modules(const char *field, const json_t *names, struct error *err)
+static int rules_check_modules(const char *field, const json_t *names, struct error *err)
 {
 	size_t i;
 	json_t *name;
@@ -389,7 +389,7 @@ static int check_modules(const char *field, const json_t *names, struct error *e
 	return 0;
 }
 
-static int check_imports(const char *field, const json_t *imports, struct error *err)
+static int rules_check_imports(const char *field, const json_t *imports, struct error *err)
 {
 	const json_t *allow = json_object_get(imports, "allow"),
 		     *deny = json_object_get(imports, "deny");
@@ -398,13 +398,13 @@ static int check_imports(const char *field, const json_t *imports, struct error 
 	if (!json_is_object(imports) || json_object_size(imports) != (size_t)(!!allow + !!deny))
 		return error_field(err, field, "%s: give a list of modules as allow, or as deny",
 				   field);
-	r = allow ? check_modules("rules.imports.allow", allow, err) : 0;
+	r = allow ? rules_check_modules("rules.imports.allow", allow, err) : 0;
 	if (r >= 0 && deny)
-		r = check_modules("rules.imports.deny", deny, err);
+		r = rules_check_modules("rules.imports.deny", deny, err);
 	return r;
 }
 
-static int check_switch(const char *field, const json_t *value, struct error *err)
+static int rules_check_switch(const char *field, const json_t *value, struct error *err)
 {
 	return json_is_boolean(value) ? 0
 				      : error_field(err, field, "%s: give true or false", field);
@@ -414,12 +414,12 @@ static const struct rule_key {
 	const char *key, *field;
 	int (*check)(const char *field, const json_t *value, struct error *err);
 } rule_keys[] = {
-	{ "imports", "rules.imports", check_imports },
-	{ "filesystem", "rules.filesystem", check_switch },
-	{ "subprocess", "rules.subprocess", check_switch },
+	{ "imports", "rules.imports", rules_check_imports },
+	{ "filesystem", "rules.filesystem", rules_check_switch },
+	{ "subprocess", "rules.subprocess", rules_check_switch },
 };
 
-static int check_rule(const char *key, const json_t *value, struct error *err)
+static int rules_check_one(const char *key, const json_t *value, struct error *err)
 {
 	char field[80];
 
@@ -431,7 +431,7 @@ static int check_rule(const char *key, const json_t *value, struct error *err)
 			   "%s: rules of a session are imports, filesystem and subprocess", field);
 }
 
-static int check_rules(const struct session *s, struct error *err)
+static int rules_check(const struct session *s, struct error *err)
 {
 	const char *key;
 	json_t *value;
@@ -441,7 +441,7 @@ static int check_rules(const struct session *s, struct error *err)
 		return error_field(err, "rules", "rules: only Python sessions have rules");
 	json_object_foreach(s->rules, key, value)
 	{
-		r = check_rule(key, value, err);
+		r = rules_check_one(key, value, err);
 		if (r < 0)
 			break;
 	}
@@ -451,7 +451,7 @@ static int check_rules(const struct session *s, struct error *err)
 int session_decide_rules(struct session *s, const json_t *imports, struct error *err)
 {
 	json_t *rules;
-	int r = check_rules(s, err);
+	int r = rules_check(s, err);
 
 	if (r < 0 || !imports)
 		return r;

@@ -29,7 +29,7 @@ struct session_fork {
 	struct error error;
 };
 
-static void end_fork(struct session_fork *f)
+static void fork_end(struct session_fork *f)
 {
 	bool failed = f->error.code != ERROR_NONE;
 
@@ -49,7 +49,7 @@ static void end_fork(struct session_fork *f)
 }
 
 /* All or none: processes that wait to be moved need not wait for their alarm. Those that were moved are not the parent's any more. */
-static void drop_copies(struct session_fork *f)
+static void fork_drop_copies(struct session_fork *f)
 {
 	struct session_life *life = f->turn ? f->turn->life : NULL;
 
@@ -57,7 +57,7 @@ static void drop_copies(struct session_fork *f)
 		executor_drop_copy(life->run, f->copies[i]);
 }
 
-static void on_copy_ready(void *data, struct session *s, const struct error *err)
+static void fork_on_ready(void *data, struct session *s, const struct error *err)
 {
 	struct session_fork *f = data;
 
@@ -66,11 +66,11 @@ static void on_copy_ready(void *data, struct session *s, const struct error *err
 	if (err && f->error.code == ERROR_NONE)
 		f->error = *err;
 	if (err)
-		drop_copies(f);
-	end_fork(f);
+		fork_drop_copies(f);
+	fork_end(f);
 }
 
-static struct session *copy_session(const struct session *s)
+static struct session *fork_copy_session(const struct session *s)
 {
 	struct session *c = session_new(s->all, s->caller->name);
 
@@ -89,9 +89,9 @@ static struct session *copy_session(const struct session *s)
 	return c;
 }
 
-static int begin_copy(struct session_fork *f, struct turn *t, struct error *err)
+static int fork_begin_copy(struct session_fork *f, struct turn *t, struct error *err)
 {
-	struct session *c = copy_session(t->session);
+	struct session *c = fork_copy_session(t->session);
 	struct session_wait *w = c ? calloc(1, sizeof(*w)) : NULL;
 
 	if (!w) {
@@ -99,14 +99,14 @@ static int begin_copy(struct session_fork *f, struct turn *t, struct error *err)
 		return error_oom(err);
 	}
 	session_enlist(c);
-	*w = (struct session_wait){ .reply = { f, on_copy_ready } };
+	*w = (struct session_wait){ .reply = { f, fork_on_ready } };
 	c->ready_waits = w;
 	f->list[f->n++] = session_ref(c);
 	f->n_starting++;
 	return life_begin_copy(c, t->life, err);
 }
 
-static void name_copies(struct session_fork *f)
+static void fork_name_copies(struct session_fork *f)
 {
 	for (; f->n_named < MIN(f->n_begun, f->n_copies); f->n_named++) {
 		struct session_life *life = f->list[f->n_named]->life;
@@ -115,7 +115,7 @@ static void name_copies(struct session_fork *f)
 			(void)!executor_name_copy(life->run, f->copies[f->n_named]);
 	}
 	if (f->error.code != ERROR_NONE)
-		drop_copies(f);
+		fork_drop_copies(f);
 }
 
 /* On a fiber, beginning one may wait: copies announce themselves meanwhile, or the runner says why there are none. */
@@ -126,12 +126,12 @@ void session_fork_begin(struct turn *t)
 	f->n_starting++;
 	/* The turn may have ended meanwhile. */
 	for (size_t i = 0; i < f->count && f->turn && f->error.code == ERROR_NONE; i++) {
-		if (begin_copy(f, f->turn, &f->error) == 0)
+		if (fork_begin_copy(f, f->turn, &f->error) == 0)
 			f->n_begun++;
-		name_copies(f);
+		fork_name_copies(f);
 	}
 	f->n_starting--;
-	end_fork(f);
+	fork_end(f);
 }
 
 void session_fork_take(struct turn *t, pid_t copy)
@@ -141,19 +141,10 @@ void session_fork_take(struct turn *t, pid_t copy)
 	if (f->n_copies == f->count)
 		return;
 	f->copies[f->n_copies++] = copy;
-	name_copies(f);
+	fork_name_copies(f);
 }
 
-/* Copies that wait for a process get none. */
-static void fail_fork(struct session_fork *f)
-{
-	f->n_starting++;
-	for (size_t i = 0; i < f->n; i++)
-		session_close(f->list[i]);
-	f->n_starting--;
-}
-
-static void on_fork_answer(void *data, const json_t *answer, const struct error *err)
+static void fork_on_answer(void *data, const json_t *answer, const struct error *err)
 {
 	const char *code = json_string_value(json_object_get(answer, "error"));
 	const char *words = json_string_value(json_object_get(answer, "message"));
@@ -177,9 +168,12 @@ static void on_fork_answer(void *data, const json_t *answer, const struct error 
 		(void)error_set(&f->error, ERROR_INTERNAL, EAGAIN,
 				"only %zu of %zu copies of the session could be made", f->n_named,
 				f->count);
-	if (f->error.code != ERROR_NONE)
-		fail_fork(f);
-	end_fork(f);
+	/* Copies that wait for a process get none. */
+	f->n_starting++;
+	for (size_t i = 0; f->error.code != ERROR_NONE && i < f->n; i++)
+		session_close(f->list[i]);
+	f->n_starting--;
+	fork_end(f);
 }
 
 bool session_has_proc(const struct session *s)
@@ -233,7 +227,7 @@ int session_fork(struct session *s, int64_t count, struct session_fork_reply rep
 	*f = (struct session_fork){
 		.reply = reply, .log = s->all->o.log, .turn = t, .count = (size_t)count
 	};
-	t->file = (struct session_file_reply){ f, on_fork_answer };
+	t->file = (struct session_file_reply){ f, fork_on_answer };
 	t->fork = f;
 	session_line_up(s, t);
 	return 0;

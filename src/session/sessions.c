@@ -45,15 +45,15 @@ struct sessions *sessions_free(struct sessions *all)
 	return NULL;
 }
 
-static bool is_callers(const struct session *s, const char *caller)
+static bool sessions_is_of(const struct session *s, const char *caller)
 {
 	return !caller || strcmp(s->caller->name, caller) == 0;
 }
 
 /* A copy is there for clients when its fork is answered: before, it is part of that. */
-static bool is_shown(const struct session *s, const char *caller)
+static bool sessions_is_shown(const struct session *s, const char *caller)
 {
-	return is_callers(s, caller) && (s->was_ready || !*s->parent);
+	return sessions_is_of(s, caller) && (s->was_ready || !*s->parent);
 }
 
 int64_t sessions_count_of(const struct sessions *all, const char *caller)
@@ -61,7 +61,7 @@ int64_t sessions_count_of(const struct sessions *all, const char *caller)
 	int64_t n = 0;
 
 	for (const struct session *s = all->list; s; s = s->next)
-		n += is_callers(s, caller);
+		n += sessions_is_of(s, caller);
 	return n;
 }
 
@@ -80,7 +80,7 @@ int64_t sessions_close_of(struct sessions *all, const char *caller)
 	int64_t n = 0;
 
 	while (s) {
-		if (!is_callers(s, caller)) {
+		if (!sessions_is_of(s, caller)) {
 			s = s->next;
 			continue;
 		}
@@ -115,14 +115,14 @@ static const char *const own_keys[] = { "idle_timeout", "name",	    "host_functi
 static const char *const sandbox_keys[] = { "language", "limits",  "policy", "files",	  "env",
 					    "network",	"preload", "labels", "read_only", NULL };
 
-static bool is_session_key(const char *const *list, const char *key)
+static bool sessions_is_key(const char *const *list, const char *key)
 {
 	while (*list && strcmp(*list, key) != 0)
 		list++;
 	return *list;
 }
 
-static int read_idle_time(struct session *s, const json_t *value, struct error *err)
+static int sessions_read_idle_time(struct session *s, const json_t *value, struct error *err)
 {
 	double seconds = json_number_value(value);
 
@@ -136,7 +136,7 @@ static int read_idle_time(struct session *s, const json_t *value, struct error *
 	return 0;
 }
 
-static int read_session_name(struct session *s, const json_t *value, struct error *err)
+static int sessions_read_name(struct session *s, const json_t *value, struct error *err)
 {
 	const char *text = json_string_value(value);
 
@@ -156,7 +156,7 @@ static int read_session_name(struct session *s, const json_t *value, struct erro
 }
 
 /* Only Python's runner can fork. What a workspace, or a policy without files, holds back would be in reach of a copy. */
-static const char *fork_obstacle(const struct decision *d)
+static const char *sessions_fork_obstacle(const struct decision *d)
 {
 	if (strcmp(d->language->name, "python") != 0)
 		return "only Python sessions can be forked";
@@ -170,10 +170,10 @@ static const char *fork_obstacle(const struct decision *d)
 }
 
 /* A session that can be forked has wider Landlock rules. So, unless it is asked for, not where a policy or a request wants them narrow. */
-static int decide_forkable(struct session *s, const json_t *asked, const struct decision *d,
-			   struct error *err)
+static int sessions_decide_forkable(struct session *s, const json_t *asked,
+				    const struct decision *d, struct error *err)
 {
-	const char *obstacle = fork_obstacle(d);
+	const char *obstacle = sessions_fork_obstacle(d);
 	bool narrow = d->read_only || d->policy->required & (UINT32_C(1) << LAYER_LANDLOCK);
 
 	if (asked && !json_is_boolean(asked) && !json_is_null(asked))
@@ -184,14 +184,14 @@ static int decide_forkable(struct session *s, const json_t *asked, const struct 
 	return 0;
 }
 
-static int read_own_keys(struct session *s, const json_t *body, struct error *err)
+static int sessions_read_own_keys(struct session *s, const json_t *body, struct error *err)
 {
 	json_t *functions = json_object_get(body, "host_functions");
 	json_t *rules = json_object_get(body, "rules");
-	int r = read_idle_time(s, json_object_get(body, "idle_timeout"), err);
+	int r = sessions_read_idle_time(s, json_object_get(body, "idle_timeout"), err);
 
 	if (r >= 0)
-		r = read_session_name(s, json_object_get(body, "name"), err);
+		r = sessions_read_name(s, json_object_get(body, "name"), err);
 	if (r >= 0)
 		r = session_check_functions(functions, err);
 	if (r >= 0 && rules && !json_is_object(rules) && !json_is_null(rules))
@@ -203,7 +203,7 @@ static int read_own_keys(struct session *s, const json_t *body, struct error *er
 	return 0;
 }
 
-static int refuse_session_key(const char *key, struct error *err)
+static int sessions_refuse_key(const char *key, struct error *err)
 {
 	struct suggestion s = { 0 };
 
@@ -224,7 +224,7 @@ static int refuse_session_key(const char *key, struct error *err)
 			   key);
 }
 
-static int read_session_body(struct session *s, json_t *body, struct error *err)
+static int sessions_read_body(struct session *s, json_t *body, struct error *err)
 {
 	const char *key;
 	json_t *value;
@@ -234,18 +234,18 @@ static int read_session_body(struct session *s, json_t *body, struct error *err)
 		return error_oom(err);
 	json_object_foreach(body, key, value)
 	{
-		if (is_session_key(own_keys, key) || json_is_null(value))
+		if (sessions_is_key(own_keys, key) || json_is_null(value))
 			continue;
-		if (!is_session_key(sandbox_keys, key))
-			return refuse_session_key(key, err);
+		if (!sessions_is_key(sandbox_keys, key))
+			return sessions_refuse_key(key, err);
 		if (json_object_set(s->request, key, value) < 0)
 			return error_oom(err);
 	}
-	return read_own_keys(s, body, err);
+	return sessions_read_own_keys(s, body, err);
 }
 
 /* What an execution in this session is, before its own limits. */
-static int decide_session(struct session *s, const json_t *body, struct error *err)
+static int sessions_decide(struct session *s, const json_t *body, struct error *err)
 {
 	struct executor_run *run = NULL;
 	const struct decision *d;
@@ -257,7 +257,7 @@ static int decide_session(struct session *s, const json_t *body, struct error *e
 	s->limits = d->limits;
 	(void)snprintf(s->language, sizeof(s->language), "%s", d->language->name);
 	(void)snprintf(s->policy, sizeof(s->policy), "%s", d->policy->name);
-	r = decide_forkable(s, json_object_get(body, "forkable"), d, err);
+	r = sessions_decide_forkable(s, json_object_get(body, "forkable"), d, err);
 	if (r >= 0)
 		r = session_decide_rules(s, d->policy->imports, err);
 	executor_discard(run);
@@ -297,27 +297,27 @@ void session_enlist(struct session *s)
 }
 
 /* About the memory that a tree takes, whose depth its parser has bounded. */
-static int64_t tree_bytes(json_t *value)
+static int64_t sessions_tree_bytes(json_t *value)
 {
 	int64_t n = 64 + (int64_t)json_string_length(value);
 	const char *key;
 	size_t i;
 	json_t *part;
 
-	json_object_foreach(value, key, part) n += (int64_t)strlen(key) + tree_bytes(part);
-	json_array_foreach(value, i, part) n += tree_bytes(part);
+	json_object_foreach(value, key, part) n += (int64_t)strlen(key) + sessions_tree_bytes(part);
+	json_array_foreach(value, i, part) n += sessions_tree_bytes(part);
 	return n;
 }
 
-static int refuse_new(struct error *err)
+static int sessions_refuse_new(struct error *err)
 {
 	return error_set(err, ERROR_STOPPING, ESHUTDOWN,
 			 "the server is stopping; try again when it is back");
 }
 
 /* A session without a sandbox. */
-static int add_session(struct sessions *all, const char *caller, json_t *body, struct session **ret,
-		       struct error *err)
+static int sessions_add(struct sessions *all, const char *caller, json_t *body,
+			struct session **ret, struct error *err)
 {
 	const struct slot_demand demand = { SLOT_SESSIONS, 1, 5 };
 	struct slot_demand tree = { SLOT_SESSION_BYTES, 0, 5 };
@@ -325,26 +325,26 @@ static int add_session(struct sessions *all, const char *caller, json_t *body, s
 	int r;
 
 	if (all->closed)
-		return refuse_new(err);
+		return sessions_refuse_new(err);
 	r = caller_check(all->o.callers, caller_find(all->o.callers, caller), demand, err);
 	if (r < 0)
 		return r;
 	s = session_new(all, caller);
 	if (!s)
 		return error_oom(err);
-	r = read_session_body(s, body, err);
+	r = sessions_read_body(s, body, err);
 	/* A copy of a session shares its tree; a session with copies lives as long as they do. */
 	if (r >= 0) {
-		tree.amount = tree_bytes(s->request);
+		tree.amount = sessions_tree_bytes(s->request);
 		r = caller_check(all->o.callers, s->caller, tree, err);
 	}
 	if (r >= 0)
 		charge_take(&s->kept_bytes, all->o.callers, s->caller, tree.slot, tree.amount);
 	if (r >= 0)
-		r = decide_session(s, body, err);
+		r = sessions_decide(s, body, err);
 	/* On a fiber, deciding may have waited. */
 	if (r >= 0 && all->closed)
-		r = refuse_new(err);
+		r = sessions_refuse_new(err);
 	if (r < 0) {
 		(void)session_unref(s);
 		return r;
@@ -360,7 +360,7 @@ int session_create(struct sessions *all, const char *caller, json_t *body,
 		   struct session_reply reply, struct error *err)
 {
 	struct session *s = NULL;
-	int r = add_session(all, caller, body, &s, err);
+	int r = sessions_add(all, caller, body, &s, err);
 
 	if (r < 0)
 		return r;
@@ -379,7 +379,7 @@ int session_get(struct sessions *all, const char *caller, json_t *body, struct s
 	struct session *s = session_named(all, caller, name);
 
 	if (!s)
-		return add_session(all, caller, body, ret, err);
+		return sessions_add(all, caller, body, ret, err);
 	*ret = s;
 	return 0;
 }
@@ -390,7 +390,7 @@ int session_find(struct sessions *all, const char *caller, const char *id, struc
 		 struct error *err)
 {
 	for (struct session *s = all->list; s; s = s->next)
-		if (strcmp(s->id, id) == 0 && is_shown(s, caller)) {
+		if (strcmp(s->id, id) == 0 && sessions_is_shown(s, caller)) {
 			*ret = s;
 			return 0;
 		}
@@ -401,14 +401,14 @@ int session_find(struct sessions *all, const char *caller, const char *id, struc
 struct session *session_named(struct sessions *all, const char *caller, const char *name)
 {
 	for (struct session *s = all->list; s; s = s->next)
-		if (strcmp(s->name, name) == 0 && is_callers(s, caller))
+		if (strcmp(s->name, name) == 0 && sessions_is_of(s, caller))
 			return s;
 	return NULL;
 }
 
 /* --- as JSON --- */
 
-static const char *state_word(const struct session *s)
+static const char *session_state_word(const struct session *s)
 {
 	static const char *const words[] = {
 		[SESSION_COLD] = "idle",	   [SESSION_STARTING] = "starting",
@@ -431,8 +431,8 @@ json_t *session_to_json(const struct session *s)
 	return json_pack(
 		"{s:s, s:s*, s:s, s:s, s:s?, s:s, s:s, s:f, s:I, s:I, s:o, s:o, s:o, s:b, s:s?}",
 		"id", s->id, "name", *s->name ? s->name : NULL, "language", s->language, "state",
-		state_word(s), "lost", s->lost, "created_at", created, "expires_at", expires,
-		"idle_timeout", (double)s->idle_ms / MS_PER_SEC, "executions",
+		session_state_word(s), "lost", s->lost, "created_at", created, "expires_at",
+		expires, "idle_timeout", (double)s->idle_ms / MS_PER_SEC, "executions",
 		(json_int_t)s->n_executions, "waiting", (json_int_t)s->n_turns_open, "limits",
 		limits_to_json(&s->limits), "labels", labels ? json_incref(labels) : json_object(),
 		"isolation", isolation_to_json(&s->isolation), "forkable",
@@ -444,7 +444,7 @@ json_t *sessions_to_json(struct sessions *all, const char *caller)
 	json_t *list = json_array();
 
 	for (const struct session *s = all->list; s; s = s->next)
-		if (is_shown(s, caller))
+		if (sessions_is_shown(s, caller))
 			(void)json_array_append_new(list, session_to_json(s));
 	return json_pack("{s:o}", "sessions", list);
 }

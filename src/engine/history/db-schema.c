@@ -143,7 +143,7 @@ const char *const statements[_STMT_MAX] = {
 #undef STATEMENT
 };
 
-static int get_number(struct history *h, const char *sql, int64_t *ret)
+static int schema_number(struct history *h, const char *sql, int64_t *ret)
 {
 	sqlite3_stmt *s = NULL;
 	int rc = sqlite3_prepare_v2(h->db, sql, -1, &s, NULL);
@@ -157,7 +157,7 @@ static int get_number(struct history *h, const char *sql, int64_t *ret)
 	return rc == SQLITE_ROW || rc == SQLITE_DONE ? 0 : store_error(h, rc);
 }
 
-static int take_step(struct history *h, int version)
+static int schema_take_step(struct history *h, int version)
 {
 	char note[160];
 	int rc;
@@ -187,7 +187,7 @@ int schema_migrate(struct history *h, struct error *err)
 {
 	const int newest = (int)ARRAY_SIZE(steps);
 	int64_t version = 0;
-	int r = get_number(h, "PRAGMA user_version", &version);
+	int r = schema_number(h, "PRAGMA user_version", &version);
 
 	if (r < 0)
 		return store_say(err, r);
@@ -197,7 +197,7 @@ int schema_migrate(struct history *h, struct error *err)
 				 "state directory",
 				 h->database);
 	for (int v = (int)version + 1; v <= newest && r >= 0; v++)
-		r = take_step(h, v);
+		r = schema_take_step(h, v);
 	return store_say(err, r);
 }
 
@@ -217,7 +217,7 @@ int schema_load(struct history *h)
 	int r = 0;
 
 	for (size_t i = 0; i < ARRAY_SIZE(numbers) && r >= 0; i++)
-		r = get_number(h, numbers[i].sql, numbers[i].ret);
+		r = schema_number(h, numbers[i].sql, numbers[i].ret);
 	/* Which of the last second's microseconds the process before us gave away is not kept: all count as taken. */
 	h->burst_at = h->last_at - NS_PER_SEC / 1000;
 	/* A number is never given twice, also when the newest result was deleted. */

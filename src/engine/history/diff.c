@@ -22,17 +22,17 @@ struct comparison {
 	bool same;
 };
 
-static json_t *known(const json_t *object, const char *key)
+static json_t *diff_known(const json_t *object, const char *key)
 {
 	json_t *value = json_object_get(object, key);
 
 	return value ? json_incref(value) : json_null();
 }
 
-static void add_pair(struct comparison *c, const struct history_side *a,
-		     const struct history_side *b, const char *key)
+static void diff_add_pair(struct comparison *c, const struct history_side *a,
+			  const struct history_side *b, const char *key)
 {
-	json_t *left = known(a->result, key), *right = known(b->result, key);
+	json_t *left = diff_known(a->result, key), *right = diff_known(b->result, key);
 
 	if (!json_equal(left, right))
 		c->same = false;
@@ -45,7 +45,7 @@ static struct span diff_text_of(const json_t *value)
 }
 
 /* {"same", "added", "removed", "diff", "truncated"}; NULL: no memory. */
-static json_t *compare_texts(struct span a, struct span b)
+static json_t *diff_texts(struct span a, struct span b)
 {
 	_cleanup_buf_ struct buf text = { .max = TEXT_MAX };
 	struct linediff d = { 0 };
@@ -58,11 +58,11 @@ static json_t *compare_texts(struct span a, struct span b)
 			 utf8_to_json(text.data, text.len, NULL), "truncated", d.truncated);
 }
 
-static void add_stream(struct comparison *c, const struct history_side *a,
-		       const struct history_side *b, const char *key)
+static void diff_add_stream(struct comparison *c, const struct history_side *a,
+			    const struct history_side *b, const char *key)
 {
-	json_t *diff = compare_texts(diff_text_of(json_object_get(a->result, key)),
-				     diff_text_of(json_object_get(b->result, key)));
+	json_t *diff = diff_texts(diff_text_of(json_object_get(a->result, key)),
+				  diff_text_of(json_object_get(b->result, key)));
 
 	if (!json_is_true(json_object_get(diff, "same")))
 		c->same = false;
@@ -70,13 +70,14 @@ static void add_stream(struct comparison *c, const struct history_side *a,
 }
 
 /* Two runs never take equally long: numbers of usage do not make them different. */
-static json_t *compare_usage(const struct history_side *a, const struct history_side *b)
+static json_t *diff_usage(const struct history_side *a, const struct history_side *b)
 {
 	static const char *const keys[] = { "duration", "cpu_time", "memory_peak" };
 	json_t *all = json_object();
 
 	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
-		json_t *left = known(a->result, keys[i]), *right = known(b->result, keys[i]);
+		json_t *left = diff_known(a->result, keys[i]),
+		       *right = diff_known(b->result, keys[i]);
 		json_t *delta = json_null();
 
 		if (json_is_integer(left) && json_is_integer(right))
@@ -90,7 +91,7 @@ static json_t *compare_usage(const struct history_side *a, const struct history_
 	return all;
 }
 
-static const json_t *find_file(const json_t *files, const char *path)
+static const json_t *diff_find_file(const json_t *files, const char *path)
 {
 	size_t i;
 	const json_t *file;
@@ -106,7 +107,7 @@ static const json_t *find_file(const json_t *files, const char *path)
 }
 
 /* Names of `files` that are not in `others`, or whose contents differ when both is true. */
-static json_t *list_diff_files(const json_t *files, const json_t *others, bool both)
+static json_t *diff_list_files(const json_t *files, const json_t *others, bool both)
 {
 	json_t *list = json_array();
 	const json_t *file;
@@ -120,7 +121,7 @@ static json_t *list_diff_files(const json_t *files, const json_t *others, bool b
 
 		if (!json_is_string(path) || json_array_size(list) == FILES_MAX)
 			continue;
-		other = find_file(others, json_string_value(path));
+		other = diff_find_file(others, json_string_value(path));
 		differs = other && !json_equal(json_object_get(file, "sha256"),
 					       json_object_get(other, "sha256"));
 		if (both ? differs : !other)
@@ -129,14 +130,14 @@ static json_t *list_diff_files(const json_t *files, const json_t *others, bool b
 	return list;
 }
 
-static void add_diff_files(struct comparison *c, const struct history_side *a,
+static void diff_add_files(struct comparison *c, const struct history_side *a,
 			   const struct history_side *b)
 {
 	const json_t *left = json_object_get(a->result, "files");
 	const json_t *right = json_object_get(b->result, "files");
-	json_t *added = list_diff_files(right, left, false),
-	       *removed = list_diff_files(left, right, false);
-	json_t *changed = list_diff_files(left, right, true);
+	json_t *added = diff_list_files(right, left, false),
+	       *removed = diff_list_files(left, right, false);
+	json_t *changed = diff_list_files(left, right, true);
 
 	if (json_array_size(added) + json_array_size(removed) + json_array_size(changed) > 0)
 		c->same = false;
@@ -146,7 +147,7 @@ static void add_diff_files(struct comparison *c, const struct history_side *a,
 }
 
 /* A value of a request; what is large is only said to be there. */
-static json_t *shown(const json_t *value)
+static json_t *diff_shown(const json_t *value)
 {
 	size_t bytes = value ? json_dumpb(value, NULL, 0, JSON_ENCODE_ANY) : 0;
 
@@ -157,7 +158,7 @@ static json_t *shown(const json_t *value)
 	return json_deep_copy(value);
 }
 
-static void add_key(json_t *changes, const char *key, const json_t *a, const json_t *b)
+static void diff_add_key(json_t *changes, const char *key, const json_t *a, const json_t *b)
 {
 	json_t *change;
 
@@ -166,14 +167,14 @@ static void add_key(json_t *changes, const char *key, const json_t *a, const jso
 	    json_object_get(changes, key))
 		return;
 	if (strcmp(key, "code") == 0)
-		change = compare_texts(diff_text_of(a), diff_text_of(b));
+		change = diff_texts(diff_text_of(a), diff_text_of(b));
 	else
-		change = json_pack("{s:o, s:o}", "a", shown(a), "b", shown(b));
+		change = json_pack("{s:o, s:o}", "a", diff_shown(a), "b", diff_shown(b));
 	(void)json_object_set_new(changes, key, change);
 }
 
-static void add_request(struct comparison *c, const struct history_side *a,
-			const struct history_side *b)
+static void diff_add_request(struct comparison *c, const struct history_side *a,
+			     const struct history_side *b)
 {
 	const struct history_side *sides[] = { a, b };
 	json_t *changes = json_object(), *value;
@@ -183,8 +184,8 @@ static void add_request(struct comparison *c, const struct history_side *a,
 		json_object_foreach((json_t *)(uintptr_t)sides[i]->request, key, value)
 		{
 			(void)value;
-			add_key(changes, key, json_object_get(a->request, key),
-				json_object_get(b->request, key));
+			diff_add_key(changes, key, json_object_get(a->request, key),
+				     json_object_get(b->request, key));
 		}
 	if (json_object_size(changes) > 0)
 		c->same = false;
@@ -197,15 +198,15 @@ json_t *history_diff(const struct history_side *a, const struct history_side *b)
 					     "value",  "language",  "runtime", "policy" };
 	struct comparison c = { .root = json_object(), .same = true };
 
-	(void)json_object_set_new(c.root, "a", known(a->result, "id"));
-	(void)json_object_set_new(c.root, "b", known(b->result, "id"));
+	(void)json_object_set_new(c.root, "a", diff_known(a->result, "id"));
+	(void)json_object_set_new(c.root, "b", diff_known(b->result, "id"));
 	for (size_t i = 0; i < ARRAY_SIZE(pairs); i++)
-		add_pair(&c, a, b, pairs[i]);
-	add_stream(&c, a, b, "stdout");
-	add_stream(&c, a, b, "stderr");
-	add_diff_files(&c, a, b);
-	add_request(&c, a, b);
-	(void)json_object_set_new(c.root, "usage", compare_usage(a, b));
+		diff_add_pair(&c, a, b, pairs[i]);
+	diff_add_stream(&c, a, b, "stdout");
+	diff_add_stream(&c, a, b, "stderr");
+	diff_add_files(&c, a, b);
+	diff_add_request(&c, a, b);
+	(void)json_object_set_new(c.root, "usage", diff_usage(a, b));
 	if (json_object_set_new(c.root, "same", json_boolean(c.same)) < 0 ||
 	    json_object_size(c.root) != ARRAY_SIZE(pairs) + 8) {
 		json_decref(c.root);

@@ -28,7 +28,7 @@ enum {
 		64, /* of files that are deleted: less than a second; the next process does the rest */
 };
 
-static int open_state_dir(struct history *h, struct error *err)
+static int history_open_dir(struct history *h, struct error *err)
 {
 	struct stat st;
 
@@ -48,7 +48,7 @@ static int open_state_dir(struct history *h, struct error *err)
 	return 0;
 }
 
-static int lock_history(struct history *h, struct error *err)
+static int history_lock(struct history *h, struct error *err)
 {
 	h->lock_fd = openat(h->dir_fd, "history.lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW,
 			    0600);
@@ -63,7 +63,7 @@ static int lock_history(struct history *h, struct error *err)
 }
 
 /* Born with its mode: SQLite would make it readable by others and the log like it. */
-static int make_database(struct history *h, struct error *err)
+static int history_make_database(struct history *h, struct error *err)
 {
 	_cleanup_close_ int fd = openat(h->dir_fd, HISTORY_DATABASE,
 					O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
@@ -74,20 +74,20 @@ static int make_database(struct history *h, struct error *err)
 	return 0;
 }
 
-static int64_t size_of(const struct history *h, const char *name)
+static int64_t history_size_of(const struct history *h, const char *name)
 {
 	struct stat st;
 
 	return fstatat(h->dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0 ? 0 : st.st_size;
 }
 
-static bool is_sound(struct history *h)
+static bool history_is_sound(struct history *h)
 {
 	sqlite3_stmt *s = NULL;
 	bool sound = false;
 
 	if (!unsound_is_set(h) &&
-	    (h->health.clean || size_of(h, HISTORY_DATABASE) > CHECK_BYTES_MAX))
+	    (h->health.clean || history_size_of(h, HISTORY_DATABASE) > CHECK_BYTES_MAX))
 		return true;
 	if (sqlite3_prepare_v2(h->db, "PRAGMA quick_check(1)", -1, &s, NULL) == SQLITE_OK &&
 	    sqlite3_step(s) == SQLITE_ROW)
@@ -96,11 +96,11 @@ static bool is_sound(struct history *h)
 	return sound;
 }
 
-static int open_database(struct history *h, struct error *err)
+static int history_open_database(struct history *h, struct error *err)
 {
 	int r = store_connect(h, err);
 
-	if (r >= 0 && !is_sound(h)) {
+	if (r >= 0 && !history_is_sound(h)) {
 		unsound_set(h);
 		r = -EIO;
 	}
@@ -114,7 +114,7 @@ static int open_database(struct history *h, struct error *err)
 }
 
 /* The old database is kept, for `atoll history repair`. */
-static int replace_database(struct history *h, struct error *err)
+static int history_replace_database(struct history *h, struct error *err)
 {
 	int r;
 
@@ -126,11 +126,11 @@ static int replace_database(struct history *h, struct error *err)
 	h->health.degraded = 0;
 	h->last_at = h->burst_at = h->last_n = 0;
 	h->marks = (struct marks){ 0 };
-	r = make_database(h, err);
-	return r < 0 ? r : open_database(h, err);
+	r = history_make_database(h, err);
+	return r < 0 ? r : history_open_database(h, err);
 }
 
-static int recover_history(struct history *h, struct error *err)
+static int history_recover(struct history *h, struct error *err)
 {
 	int r = recover_running(h);
 
@@ -141,28 +141,28 @@ static int recover_history(struct history *h, struct error *err)
 	return h->recovery_waits ? 0 : store_say(err, r);
 }
 
-static int open_all(struct history *h, struct error *err)
+static int history_open_all(struct history *h, struct error *err)
 {
 	char aside[ASIDE_NAME];
 	struct timespec now;
-	int r = open_state_dir(h, err);
+	int r = history_open_dir(h, err);
 
 	if (r >= 0)
-		r = lock_history(h, err);
+		r = history_lock(h, err);
 	if (r < 0)
 		return r;
 	disk_reserve_measure(h);
-	h->health.clean = size_of(h, HISTORY_LOG) == 0 && size_of(h, ARRIVALS) == 0;
+	h->health.clean = history_size_of(h, HISTORY_LOG) == 0 && history_size_of(h, ARRIVALS) == 0;
 	h->files.sweep = h->health.clean ? SWEEP_END : 0;
 	(void)clock_gettime(CLOCK_REALTIME_COARSE, &now);
 	h->files.opened_ns = now.tv_sec * NS_PER_SEC + now.tv_nsec;
-	r = make_database(h, err);
+	r = history_make_database(h, err);
 	if (r >= 0)
 		r = files_open(h, err);
 	if (r >= 0) {
-		r = open_database(h, err);
+		r = history_open_database(h, err);
 		if (r < 0 && h->damaged)
-			r = replace_database(h, err);
+			r = history_replace_database(h, err);
 	}
 	if (r < 0)
 		return r;
@@ -171,7 +171,7 @@ static int open_all(struct history *h, struct error *err)
 		h->files.sweep = SWEEP_END;
 	disk_reserve_open(h);
 	r = arrivals_open(h, err);
-	return r < 0 ? r : recover_history(h, err);
+	return r < 0 ? r : history_recover(h, err);
 }
 
 int history_open(const struct history_options *options, struct history **ret, struct error *err)
@@ -190,7 +190,7 @@ int history_open(const struct history_options *options, struct history **ret, st
 		h->database = NULL;
 		return store_say(err, -ENOMEM);
 	}
-	r = open_all(h, err);
+	r = history_open_all(h, err);
 	if (r < 0)
 		return r;
 	h->options.dir = NULL;
@@ -277,7 +277,7 @@ bool history_tick(struct history *h)
 	if (h->health.degraded == -ENOSPC && !more)
 		more = retain_full(h) > 0;
 	if (!h->health.degraded && h->recovery_waits)
-		(void)recover_history(h, NULL);
+		(void)history_recover(h, NULL);
 	for (int i = 0; i < STEPS && !h->health.degraded; i++)
 		more |= history_step(h, i) > 0;
 	return more;

@@ -39,7 +39,7 @@ struct tallies {
 };
 
 /* 1: it may be written. What is stored already is added to it. */
-static int merge_stored(struct history *h, struct sum_entry *e)
+static int tally_merge_stored(struct history *h, struct sum_entry *e)
 {
 	const struct value span = V_NUMBER(e->span), bucket = V_NUMBER(e->bucket),
 			   caller = V_TEXT(e->caller), kind = V_NUMBER((int)e->kind);
@@ -58,10 +58,10 @@ static int merge_stored(struct history *h, struct sum_entry *e)
 	return r > 0 ? sqlite3_column_int(names, 0) < LABELS_IN_BUCKET : r;
 }
 
-static int flush_entry(struct history *h, struct sum_entry *e)
+static int tally_flush(struct history *h, struct sum_entry *e)
 {
 	_cleanup_buf_ struct buf data = { .max = 16 << 10 };
-	int r = merge_stored(h, e);
+	int r = tally_merge_stored(h, e);
 
 	if (r > 0)
 		r = run_histogram_write(&e->tally, &data);
@@ -74,12 +74,12 @@ static int flush_entry(struct history *h, struct sum_entry *e)
 				       V_BLOB(data.data, data.len)));
 }
 
-static int flush_sums(struct history *h, struct tallies *all)
+static int tallies_flush(struct history *h, struct tallies *all)
 {
 	int r = 0;
 
 	for (size_t i = 0; i < all->n && r >= 0; i++)
-		r = flush_entry(h, &all->entries[i]);
+		r = tally_flush(h, &all->entries[i]);
 	all->n = 0;
 	return r;
 }
@@ -91,8 +91,8 @@ struct ended { /* one row of STMT_UNCOUNTED */
 	const char *caller;
 };
 
-static int add_one(struct history *h, struct tallies *all, const struct ended *x,
-		   enum sum_kind kind, const char *name)
+static int tallies_add(struct history *h, struct tallies *all, const struct ended *x,
+		       enum sum_kind kind, const char *name)
 {
 	static const int64_t spans[] = { SPAN_MINUTE, SPAN_HOUR };
 
@@ -107,7 +107,7 @@ static int add_one(struct history *h, struct tallies *all, const struct ended *x
 			strcmp(e->name, name) != 0 || strcmp(e->caller, x->caller) != 0))
 			e++;
 		if (e == all->entries + OPEN_TALLIES) {
-			int r = flush_sums(h, all);
+			int r = tallies_flush(h, all);
 
 			if (r < 0)
 				return r;
@@ -124,8 +124,8 @@ static int add_one(struct history *h, struct tallies *all, const struct ended *x
 	return 0;
 }
 
-static int add_labels(struct history *h, struct tallies *all, const struct ended *x,
-		      const char *text)
+static int tallies_add_labels(struct history *h, struct tallies *all, const struct ended *x,
+			      const char *text)
 {
 	json_t *labels = text ? json_loads(text, 0, NULL) : NULL, *value;
 	char pair[2 * HISTORY_NAME_MAX];
@@ -138,7 +138,7 @@ static int add_labels(struct history *h, struct tallies *all, const struct ended
 			break;
 		(void)snprintf(pair, sizeof(pair), "%s=%s", name,
 			       json_string_value(value) ? json_string_value(value) : "");
-		r = add_one(h, all, x, HISTOGRAM_LABEL, pair);
+		r = tallies_add(h, all, x, HISTOGRAM_LABEL, pair);
 	}
 	json_decref(labels);
 	return r;
@@ -153,7 +153,7 @@ enum run_status status_of(const char *name)
 	return (enum run_status)i;
 }
 
-static int flush_share(struct history *h, struct tallies *all)
+static int tallies_flush_share(struct history *h, struct tallies *all)
 {
 	const int64_t rows = all->rows, bytes = all->bytes;
 
@@ -161,7 +161,8 @@ static int flush_share(struct history *h, struct tallies *all)
 	return rows > 0 ? caller_rows_add(h, all->caller, rows, bytes) : 0;
 }
 
-static int count_row(struct history *h, struct tallies *all, sqlite3_stmt *s, struct marks *m)
+static int indexer_count_row(struct history *h, struct tallies *all, sqlite3_stmt *s,
+			     struct marks *m)
 {
 	struct ended x = {
 		.ended_s = sqlite3_column_int64(s, 1) / 1000000,
@@ -171,14 +172,14 @@ static int count_row(struct history *h, struct tallies *all, sqlite3_stmt *s, st
 		.caller = (const char *)sqlite3_column_text(s, 4),
 	};
 	const char *language = (const char *)sqlite3_column_text(s, 5);
-	int r = add_one(h, all, &x, HISTOGRAM_ALL, "");
+	int r = tallies_add(h, all, &x, HISTOGRAM_ALL, "");
 
 	if (r >= 0 && language)
-		r = add_one(h, all, &x, HISTOGRAM_LANGUAGE, language);
+		r = tallies_add(h, all, &x, HISTOGRAM_LANGUAGE, language);
 	if (r >= 0)
-		r = add_labels(h, all, &x, (const char *)sqlite3_column_text(s, 6));
+		r = tallies_add_labels(h, all, &x, (const char *)sqlite3_column_text(s, 6));
 	if (r >= 0)
-		r = strcmp(all->caller, x.caller) != 0 ? flush_share(h, all) : 0;
+		r = strcmp(all->caller, x.caller) != 0 ? tallies_flush_share(h, all) : 0;
 	(void)snprintf(all->caller, sizeof(all->caller), "%s", x.caller);
 	all->rows++;
 	all->bytes += sqlite3_column_int64(s, 7);
@@ -188,7 +189,7 @@ static int count_row(struct history *h, struct tallies *all, sqlite3_stmt *s, st
 	return r;
 }
 
-static int count_batch(struct history *h, struct marks *m)
+static int indexer_count_batch(struct history *h, struct marks *m)
 {
 	_cleanup_free_ struct tallies *all = calloc(1, sizeof(*all));
 	_cleanup_stmt_ sqlite3_stmt *s = NULL;
@@ -197,21 +198,21 @@ static int count_batch(struct history *h, struct marks *m)
 	if (!all)
 		return -ENOMEM;
 	s = store_ask(h, &r, STMT_UNCOUNTED, VALUES(V_NUMBER(m->counted), V_NUMBER(COUNT_BATCH)));
-	for (; s && (r = store_step(h, s)) > 0 && (r = count_row(h, all, s, m)) >= 0; n++)
+	for (; s && (r = store_step(h, s)) > 0 && (r = indexer_count_row(h, all, s, m)) >= 0; n++)
 		;
 	if (r < 0)
 		return r;
 	/* Also the numbers of those that were deleted, or that a full disk undid. */
 	if (n < COUNT_BATCH)
 		m->counted = h->last_n;
-	r = flush_sums(h, all);
+	r = tallies_flush(h, all);
 	if (r >= 0)
-		r = flush_share(h, all);
+		r = tallies_flush_share(h, all);
 	return r < 0 ? r : n;
 }
 
 /* How many results come next, and up to which n: at least one, of any size. */
-static int measure_batch(struct history *h, int64_t *ret_n)
+static int indexer_measure(struct history *h, int64_t *ret_n)
 {
 	int64_t bytes = 0;
 	int n = 0, r = 0;
@@ -232,10 +233,10 @@ static int measure_batch(struct history *h, int64_t *ret_n)
 	return n;
 }
 
-static int index_batch(struct history *h, struct marks *m)
+static int indexer_index_batch(struct history *h, struct marks *m)
 {
 	const int64_t after = m->indexed;
-	int r = 0, n = measure_batch(h, &m->indexed);
+	int r = 0, n = indexer_measure(h, &m->indexed);
 	_cleanup_stmt_ sqlite3_stmt *s = NULL;
 
 	if (n < 0)
@@ -260,7 +261,7 @@ struct indexer_work {
 	const int64_t *mark;
 };
 
-static int digest(struct history *h, const struct indexer_work *work, int max)
+static int indexer_digest(struct history *h, const struct indexer_work *work, int max)
 {
 	for (int done = 0; done < max && *work->mark < h->last_n; done += work->size) {
 		struct marks m = h->marks;
@@ -285,12 +286,13 @@ static int digest(struct history *h, const struct indexer_work *work, int max)
 
 int indexer_count(struct history *h, int max)
 {
-	return digest(h, &(struct indexer_work){ count_batch, COUNT_BATCH, &h->marks.counted },
-		      max);
+	return indexer_digest(
+		h, &(struct indexer_work){ indexer_count_batch, COUNT_BATCH, &h->marks.counted },
+		max);
 }
 
 /* A damaged index of words is emptied, and made again from the results. */
-static int mend(struct history *h)
+static int indexer_mend(struct history *h)
 {
 	struct marks m = h->marks;
 	int r = store_begin(h);
@@ -309,10 +311,11 @@ static int mend(struct history *h)
 
 int indexer_index(struct history *h, int max)
 {
-	int r = h->words_damaged ? mend(h) : 0;
+	int r = h->words_damaged ? indexer_mend(h) : 0;
 
 	return r < 0 ? r
-		     : digest(h,
-			      &(struct indexer_work){ index_batch, INDEX_BATCH, &h->marks.indexed },
-			      max);
+		     : indexer_digest(h,
+				      &(struct indexer_work){ indexer_index_batch, INDEX_BATCH,
+							      &h->marks.indexed },
+				      max);
 }

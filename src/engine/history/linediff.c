@@ -48,7 +48,7 @@ static void script_done(struct script *s)
 }
 
 /* FNV-1a. */
-static uint64_t hash(struct span text)
+static uint64_t lines_hash(struct span text)
 {
 	uint64_t value = 0xcbf29ce484222325;
 
@@ -57,7 +57,7 @@ static uint64_t hash(struct span text)
 	return value;
 }
 
-static int split(struct span text, struct lines *ret)
+static int lines_split(struct span text, struct lines *ret)
 {
 	const char *at = text.data, *end = at ? at + text.len : at;
 
@@ -68,19 +68,19 @@ static int split(struct span text, struct lines *ret)
 		const char *stop = memchr(at, '\n', (size_t)(end - at));
 		struct span line = { at, (size_t)((stop ? stop : end) - at) };
 
-		ret->list[ret->n++] = (struct diff_line){ line, hash(line) };
+		ret->list[ret->n++] = (struct diff_line){ line, lines_hash(line) };
 		at += line.len + (stop ? 1 : 0);
 	}
 	ret->cut = at < end;
 	return 0;
 }
 
-static bool same(struct diff_line a, struct diff_line b)
+static bool lines_are_same(struct diff_line a, struct diff_line b)
 {
 	return a.text.len == b.text.len && a.hash == b.hash;
 }
 
-static void push(struct script *s, char op, struct diff_line line)
+static void script_push(struct script *s, char op, struct diff_line line)
 {
 	struct line_change *before = s->n > 0 ? &s->list[s->n - 1] : NULL;
 
@@ -93,7 +93,7 @@ static void push(struct script *s, char op, struct diff_line line)
 }
 
 /* The middle: a[0 … n) against b[0 … m). */
-static int compare_middle(struct script *s, const struct lines *a, const struct lines *b)
+static int script_compare(struct script *s, const struct lines *a, const struct lines *b)
 {
 	size_t n = a->n, m = b->n, i = 0, j = 0, width = m + 1;
 	_cleanup_free_ uint16_t *common = NULL;
@@ -106,26 +106,26 @@ static int compare_middle(struct script *s, const struct lines *a, const struct 
 		for (size_t x = n; x-- > 0;)
 			for (size_t y = m; y-- > 0;)
 				common[x * width + y] =
-					same(a->list[x], b->list[y])
+					lines_are_same(a->list[x], b->list[y])
 						? (uint16_t)(common[(x + 1) * width + y + 1] + 1)
 						: MAX(common[(x + 1) * width + y],
 						      common[x * width + y + 1]);
 	}
 	while (i < n || j < m) {
-		if (common && i < n && j < m && same(a->list[i], b->list[j])) {
-			push(s, ' ', a->list[i++]);
+		if (common && i < n && j < m && lines_are_same(a->list[i], b->list[j])) {
+			script_push(s, ' ', a->list[i++]);
 			j++;
 		} else if (i < n && (j == m || !common ||
 				     common[(i + 1) * width + j] >= common[i * width + j + 1])) {
-			push(s, '-', a->list[i++]);
+			script_push(s, '-', a->list[i++]);
 		} else {
-			push(s, '+', b->list[j++]);
+			script_push(s, '+', b->list[j++]);
 		}
 	}
 	return 0;
 }
 
-static int make_script(const struct lines *a, const struct lines *b, struct script *s)
+static int script_make(const struct lines *a, const struct lines *b, struct script *s)
 {
 	size_t head = 0, tail = 0;
 	int r;
@@ -133,20 +133,20 @@ static int make_script(const struct lines *a, const struct lines *b, struct scri
 	s->list = calloc(a->n + b->n + 1, sizeof(*s->list));
 	if (!s->list)
 		return -ENOMEM;
-	while (head < a->n && head < b->n && same(a->list[head], b->list[head]))
-		push(s, ' ', a->list[head++]);
+	while (head < a->n && head < b->n && lines_are_same(a->list[head], b->list[head]))
+		script_push(s, ' ', a->list[head++]);
 	while (tail < a->n - head && tail < b->n - head &&
-	       same(a->list[a->n - 1 - tail], b->list[b->n - 1 - tail]))
+	       lines_are_same(a->list[a->n - 1 - tail], b->list[b->n - 1 - tail]))
 		tail++;
-	r = compare_middle(s, &(struct lines){ a->list + head, a->n - head - tail, false },
+	r = script_compare(s, &(struct lines){ a->list + head, a->n - head - tail, false },
 			   &(struct lines){ b->list + head, b->n - head - tail, false });
 	for (size_t i = a->n - tail; i < a->n && r >= 0; i++)
-		push(s, ' ', a->list[i]);
+		script_push(s, ' ', a->list[i]);
 	return r;
 }
 
 /* One past the last change of the hunk whose first change is at `first`. */
-static size_t hunk_end(const struct script *s, size_t first)
+static size_t script_hunk_end(const struct script *s, size_t first)
 {
 	size_t last = first;
 
@@ -156,7 +156,7 @@ static size_t hunk_end(const struct script *s, size_t first)
 	return last + 1;
 }
 
-static int print_hunk(const struct script *s, size_t from, size_t to, struct buf *text)
+static int script_print_hunk(const struct script *s, size_t from, size_t to, struct buf *text)
 {
 	size_t in_a = 0, in_b = 0;
 	int r;
@@ -184,21 +184,21 @@ int linediff(struct span a, struct span b, struct buf *text, struct linediff *re
 	_cleanup_(lines_done) struct lines left = { 0 }, right = { 0 };
 	_cleanup_(script_done) struct script s = { 0 };
 	struct linediff d = { 0 };
-	int r = split(a, &left);
+	int r = lines_split(a, &left);
 
 	if (r >= 0)
-		r = split(b, &right);
+		r = lines_split(b, &right);
 	if (r >= 0)
-		r = make_script(&left, &right, &s);
+		r = script_make(&left, &right, &s);
 	d.truncated = left.cut || right.cut;
 	for (size_t i = 0; i < s.n && r >= 0; i++) {
 		size_t from, end;
 
 		if (s.list[i].op == ' ')
 			continue;
-		end = hunk_end(&s, i);
+		end = script_hunk_end(&s, i);
 		from = i > CONTEXT ? i - CONTEXT : 0;
-		r = print_hunk(&s, from, MIN(end + CONTEXT, s.n), text);
+		r = script_print_hunk(&s, from, MIN(end + CONTEXT, s.n), text);
 		for (; i < end; i++) {
 			d.added += s.list[i].op == '+';
 			d.removed += s.list[i].op == '-';

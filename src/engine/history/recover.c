@@ -13,8 +13,8 @@
 
 enum { KEPT_BYTES = 64 << 10, MARKER_BYTES = 64 };
 
-static void take_stream(struct history *h, const char *id, enum history_stream which,
-			struct result_stream *ret)
+static void recover_stream(struct history *h, const char *id, enum history_stream which,
+			   struct result_stream *ret)
 {
 	_cleanup_buf_ struct buf text = { .max = KEPT_BYTES + MARKER_BYTES };
 	int64_t bytes = files_ends(h, id, which, KEPT_BYTES, &text);
@@ -51,12 +51,12 @@ struct result *recover_result(struct history *h, const struct history_row *row,
 	res->created_realtime_ns = row->created_ns;
 	res->duration_us = -1;
 	res->start_us = -1;
-	take_stream(h, row->id, HISTORY_STDOUT, &res->out);
-	take_stream(h, row->id, HISTORY_STDERR, &res->err);
+	recover_stream(h, row->id, HISTORY_STDOUT, &res->out);
+	recover_stream(h, row->id, HISTORY_STDERR, &res->err);
 	return res;
 }
 
-static void json_cleanup(json_t **tree)
+static void recover_json_done(json_t **tree)
 {
 	json_decref(*tree);
 }
@@ -65,8 +65,8 @@ int recover_interrupt(struct history *h, const struct history_row *row, const ch
 {
 	_cleanup_(result_cleanup) struct result *res = recover_result(h, row, STATUS_INTERRUPTED,
 								      detail);
-	_cleanup_(json_cleanup) json_t *tree = res ? result_to_json(res) : NULL;
-	_cleanup_(json_cleanup) json_t *request =
+	_cleanup_(recover_json_done) json_t *tree = res ? result_to_json(res) : NULL;
+	_cleanup_(recover_json_done) json_t *request =
 		row->request ? json_loads(row->request, JSON_ALLOW_NUL, NULL) : NULL;
 	_cleanup_free_ char *text = tree ? json_dumps(tree, result_json_flags(tree) | JSON_COMPACT)
 					 : NULL;
@@ -91,7 +91,7 @@ int recover_interrupt(struct history *h, const struct history_row *row, const ch
 }
 
 /* 1: there was one after *at, and it is interrupted now. */
-static int interrupt_next(struct history *h, int64_t *at)
+static int recover_next(struct history *h, int64_t *at)
 {
 	_cleanup_history_row_ struct history_row row = { 0 };
 	_cleanup_stmt_ sqlite3_stmt *s = NULL;
@@ -117,7 +117,7 @@ int recover_running(struct history *h)
 
 	if (r < 0)
 		return r;
-	while ((r = interrupt_next(h, &at)) > 0)
+	while ((r = recover_next(h, &at)) > 0)
 		found++;
 	r = store_end(h, r);
 	if (r >= 0)

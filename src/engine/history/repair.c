@@ -67,7 +67,7 @@ struct history_repair {
 	int64_t all_taken;
 };
 
-static void close_file(struct history_repair *r)
+static void repair_close_file(struct history_repair *r)
 {
 	for (int i = 0; i < _ASK_MAX; i++) {
 		(void)sqlite3_finalize(r->asks[i]);
@@ -78,7 +78,7 @@ static void close_file(struct history_repair *r)
 }
 
 /* The log of a file that is only read is neither written into it nor removed, and its index lies in memory. */
-static int open_file(struct history_repair *r, const char *path)
+static int repair_open_file(struct history_repair *r, const char *path)
 {
 	int rc = sqlite3_open_v2(path, &r->db,
 				 SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE,
@@ -99,12 +99,12 @@ static int open_file(struct history_repair *r, const char *path)
 			rc = SQLITE_CORRUPT;
 	if (rc == SQLITE_OK)
 		return 0;
-	close_file(r);
+	repair_close_file(r);
 	return -EIO;
 }
 
 /* The first page of a database without rows. */
-static int make_first_page(unsigned char ret[PAGE_BYTES])
+static int repair_first_page(unsigned char ret[PAGE_BYTES])
 {
 	struct history fresh = { .dir_fd = -EBADF };
 	sqlite3_int64 size = 0;
@@ -130,11 +130,11 @@ static void put_be32(unsigned char *at, uint32_t number)
 }
 
 /* Byte offsets are those of SQLite's file format: the header is the first 100 bytes of the first page. */
-static int copy_with_new_page(int from, int to, uint32_t pages)
+static int repair_copy_pages(int from, int to, uint32_t pages)
 {
 	unsigned char page[PAGE_BYTES];
 	off_t at = PAGE_BYTES, end = (off_t)pages * PAGE_BYTES;
-	int r = make_first_page(page);
+	int r = repair_first_page(page);
 
 	if (r < 0)
 		return r;
@@ -155,14 +155,14 @@ static int copy_with_new_page(int from, int to, uint32_t pages)
 }
 
 /* "DIR/NAME", beside the database in use. */
-static void path_of(const struct history *h, const char *name, char ret[PATH_MAX])
+static void repair_path(const struct history *h, const char *name, char ret[PATH_MAX])
 {
 	size_t n = strlen(h->database) - strlen(HISTORY_DATABASE);
 
 	(void)snprintf(ret, PATH_MAX, "%.*s%s", (int)n, h->database, name);
 }
 
-static int open_copy(struct history_repair *r, int from)
+static int repair_open_copy(struct history_repair *r, int from)
 {
 	static const char name[] = "repair-copy";
 	_cleanup_close_ int to = -EBADF;
@@ -174,15 +174,15 @@ static int open_copy(struct history_repair *r, int from)
 	to = openat(r->h->dir_fd, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (to < 0 || fstat(from, &st) < 0)
 		return -errno;
-	ret = copy_with_new_page(from, to, (uint32_t)(st.st_size / PAGE_BYTES));
-	path_of(r->h, name, path);
+	ret = repair_copy_pages(from, to, (uint32_t)(st.st_size / PAGE_BYTES));
+	repair_path(r->h, name, path);
 	if (ret == 0)
-		ret = open_file(r, path);
+		ret = repair_open_file(r, path);
 	(void)unlinkat(r->h->dir_fd, name, 0);
 	return ret;
 }
 
-static int open_next(struct history_repair *r, struct error *err)
+static int repair_open_next(struct history_repair *r, struct error *err)
 {
 	_cleanup_close_ int fd = openat(r->h->dir_fd, r->name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 	char path[PATH_MAX];
@@ -191,10 +191,10 @@ static int open_next(struct history_repair *r, struct error *err)
 	if (fd < 0)
 		return error_set(err, ERROR_STORAGE, errno, "%s cannot be opened: %s", r->name,
 				 strerror(errno));
-	path_of(r->h, r->name, path);
-	ret = open_file(r, path);
+	repair_path(r->h, r->name, path);
+	ret = repair_open_file(r, path);
 	if (ret == -EIO)
-		ret = open_copy(r, fd);
+		ret = repair_open_copy(r, fd);
 	if (ret == -EIO) /* there is nothing that SQLite can read */
 		return 0;
 	if (ret < 0)
@@ -235,28 +235,29 @@ struct rest {
 	bool callback;
 };
 
-static bool has_file(struct history *h, const char *id, enum history_stream which)
+static bool repair_has_file(struct history *h, const char *id, enum history_stream which)
 {
 	_cleanup_close_ int fd = history_output_open(h, id, which);
 
 	return fd >= 0;
 }
 
-static void read_rest(struct history_repair *r, const struct history_row *row, int64_t n,
-		      const char *key, struct rest *ret)
+static void repair_read_rest(struct history_repair *r, const struct history_row *row, int64_t n,
+			     const char *key, struct rest *ret)
 {
 	const struct value at = V_NUMBER(row->row);
 	sqlite3_stmt *s;
 
 	if (repair_get(r, &s, ASK_REQUEST, VALUES(at))) {
 		ret->request = column_span(s, 0);
-		ret->has_request = ret->request.len > 0 || has_file(r->h, row->id, HISTORY_REQUEST);
+		ret->has_request = ret->request.len > 0 ||
+				   repair_has_file(r->h, row->id, HISTORY_REQUEST);
 	}
 	if (repair_get(r, &s, ASK_RESULT, VALUES(V_NUMBER(n), at))) {
 		ret->result = column_span(s, 0);
 		ret->words = column_span(s, 1);
 	}
-	ret->has_result = ret->result.len > 0 || has_file(r->h, row->id, HISTORY_RESULT);
+	ret->has_result = ret->result.len > 0 || repair_has_file(r->h, row->id, HISTORY_RESULT);
 	if (key && repair_get(r, &s, ASK_KEY, VALUES(at, V_TEXT(row->caller), V_TEXT(key))))
 		(void)snprintf(ret->key_sha256, sizeof(ret->key_sha256), "%s",
 			       (const char *)sqlite3_column_text(s, 0));
@@ -266,7 +267,7 @@ static void read_rest(struct history_repair *r, const struct history_row *row, i
 }
 
 /* An ended row whose result is lost says so in its place. */
-static char *make_result(struct history *h, const struct history_row *row)
+static char *repair_make_result(struct history *h, const struct history_row *row)
 {
 	_cleanup_(result_cleanup) struct result *res = recover_result(
 		h, row, status_of(row->status),
@@ -280,10 +281,10 @@ static char *make_result(struct history *h, const struct history_row *row)
 	return result_to_text(res);
 }
 
-static int take_ended(struct history *h, const struct history_row *row, struct history_new *in,
-		      const struct rest *rest)
+static int repair_take_ended(struct history *h, const struct history_row *row,
+			     struct history_new *in, const struct rest *rest)
 {
-	_cleanup_free_ char *made = rest->has_result ? NULL : make_result(h, row);
+	_cleanup_free_ char *made = rest->has_result ? NULL : repair_make_result(h, row);
 	const struct history_end end = {
 		.status = status_of(row->status),
 		.exit_code = row->exit_code,
@@ -299,7 +300,7 @@ static int take_ended(struct history *h, const struct history_row *row, struct h
 	return rest->has_result || made ? record_insert(h, in, &end, &rest->words, &at) : -ENOMEM;
 }
 
-static int take_unended(struct history *h, struct history_row *row, struct history_new *in)
+static int repair_take_unended(struct history *h, struct history_row *row, struct history_new *in)
 {
 	int64_t at = row->row;
 	int r;
@@ -314,7 +315,7 @@ static int take_unended(struct history *h, struct history_row *row, struct histo
 }
 
 /* s: at the row, in the damaged database. */
-static int take_row(struct history_repair *r, sqlite3_stmt *s, struct history_row *row)
+static int repair_take_row(struct history_repair *r, sqlite3_stmt *s, struct history_row *row)
 {
 	const char *key = (const char *)sqlite3_column_text(s, COLUMN_KEY);
 	const bool ended = sqlite3_column_int(s, COLUMN_STATE) == 2;
@@ -325,7 +326,7 @@ static int take_row(struct history_repair *r, sqlite3_stmt *s, struct history_ro
 	json_t *labels = NULL;
 	int ret;
 
-	read_rest(r, row, sqlite3_column_int64(s, COLUMN_N), key, &rest);
+	repair_read_rest(r, row, sqlite3_column_int64(s, COLUMN_N), key, &rest);
 	labels = row->labels ? json_loads(row->labels, 0, NULL) : NULL;
 	in = (struct history_new){
 		.id = row->id,
@@ -346,7 +347,7 @@ static int take_row(struct history_repair *r, sqlite3_stmt *s, struct history_ro
 		in.key = key;
 		in.key_sha256 = rest.key_sha256;
 	}
-	ret = ended ? take_ended(h, row, &in, &rest) : take_unended(h, row, &in);
+	ret = ended ? repair_take_ended(h, row, &in, &rest) : repair_take_unended(h, row, &in);
 	json_decref(labels);
 	if (ret == -E2BIG ||
 	    ret == -EEXIST) { /* no row can be made of it: what is there is no row of ours */
@@ -360,7 +361,8 @@ static int take_row(struct history_repair *r, sqlite3_stmt *s, struct history_ro
 	return 0;
 }
 
-static bool is_plausible(const struct history_row *row, sqlite3_stmt *s, const struct piece *p)
+static bool repair_is_plausible(const struct history_row *row, sqlite3_stmt *s,
+				const struct piece *p)
 {
 	const int state = sqlite3_column_int(s, COLUMN_STATE);
 
@@ -368,20 +370,8 @@ static bool is_plausible(const struct history_row *row, sqlite3_stmt *s, const s
 	       strlen(row->caller) <= HISTORY_NAME_MAX && state >= 0 && state <= 2;
 }
 
-/* What SQLite cannot read from either end: both halves come up again, behind the larger pieces. */
-static void halve(struct history_repair *r, struct piece p)
-{
-	int64_t middle = p.low + (p.high - p.low) / 2;
-
-	r->torn = true;
-	if (p.high - p.low <= 2 || r->last + 2 > PIECES_MAX)
-		return;
-	r->pieces[r->last++] = (struct piece){ p.low, middle, false };
-	r->pieces[r->last++] = (struct piece){ middle - 1, p.high, false };
-}
-
 /* The next row of the first piece. 1: there may be more; 0: this piece is done. */
-static int read_one(struct history_repair *r)
+static int repair_read_one(struct history_repair *r)
 {
 	struct piece *p = &r->pieces[r->first];
 	_cleanup_history_row_ struct history_row row = { 0 };
@@ -395,13 +385,13 @@ static int read_one(struct history_repair *r)
 	if (rc == SQLITE_DONE)
 		return 0;
 	if (rc == SQLITE_ROW && sqlite3_column_text(s, 1) && sqlite3_column_text(s, 2) &&
-	    row_read(s, &row) == 0 && is_plausible(&row, s, p)) {
+	    row_read(s, &row) == 0 && repair_is_plausible(&row, s, p)) {
 		*(p->downwards ? &p->high : &p->low) = row.row;
 		ret = store_get(r->h, &known, STMT_BY_ID, VALUES(V_TEXT(row.id)));
 		if (ret > 0)
 			r->known++;
 		else if (ret == 0)
-			ret = take_row(r, s, &row);
+			ret = repair_take_row(r, s, &row);
 		(void)sqlite3_reset(s);
 		return ret < 0 ? ret : 1;
 	}
@@ -410,12 +400,19 @@ static int read_one(struct history_repair *r)
 		p->downwards = true;
 		return 1;
 	}
-	halve(r, *p);
+	/* What SQLite cannot read from either end: both halves come up again, behind the larger pieces. */
+	r->torn = true;
+	if (p->high - p->low > 2 && r->last + 2 <= PIECES_MAX) {
+		const int64_t middle = p->low + (p->high - p->low) / 2;
+
+		r->pieces[r->last++] = (struct piece){ p->low, middle, false };
+		r->pieces[r->last++] = (struct piece){ middle - 1, p->high, false };
+	}
 	return 0;
 }
 
 /* In one transaction, which takes the rows of one step. */
-static int read_some(struct history_repair *r)
+static int repair_read_some(struct history_repair *r)
 {
 	const int64_t until_ns = clock_now_ns() + STEP_NS;
 	int ret = arrivals_list(r->h, ARRIVALS_MAX);
@@ -426,13 +423,13 @@ static int read_some(struct history_repair *r)
 		return ret;
 	for (int i = 0;
 	     i < STEP_ROWS && r->first < r->last && ret >= 0 && clock_now_ns() < until_ns; i++) {
-		ret = read_one(r);
+		ret = repair_read_one(r);
 		r->first += ret == 0;
 	}
 	return store_end(r->h, MIN(ret, 0));
 }
 
-static int finish_file(struct history_repair *r)
+static int repair_finish_file(struct history_repair *r)
 {
 	/* Without a connection SQLite could not make anything of it. */
 	json_t *report = json_pack("{s:s, s:I, s:I, s:I, s:b, s:b}", "file", r->name, "taken",
@@ -441,7 +438,7 @@ static int finish_file(struct history_repair *r)
 				   "whole", r->db && !r->torn);
 	int ret = json_array_append_new(r->files, report) < 0 ? -ENOMEM : 0;
 
-	close_file(r);
+	repair_close_file(r);
 	r->all_taken += r->taken;
 	r->taken = r->known = r->incomplete = 0;
 	r->torn = false;
@@ -481,11 +478,11 @@ int history_repair_step(struct history_repair *r, struct error *err)
 	if (!r->db) {
 		if (!aside_oldest(r->h, r->name))
 			return 0;
-		ret = open_next(r, err);
+		ret = repair_open_next(r, err);
 		if (ret < 0)
 			return ret;
 	}
-	ret = r->db && r->first < r->last ? read_some(r) : finish_file(r);
+	ret = r->db && r->first < r->last ? repair_read_some(r) : repair_finish_file(r);
 	return ret < 0 ? store_say(err, ret) : 1;
 }
 
@@ -499,7 +496,7 @@ struct history_repair *history_repair_free(struct history_repair *r)
 {
 	if (!r)
 		return NULL;
-	close_file(r);
+	repair_close_file(r);
 	json_decref(r->files);
 	free(r->pieces);
 	r->h->repairing = false;

@@ -255,26 +255,20 @@ int history_delete_some(struct history *h, const char *caller, struct error *err
 	return store_say(err, r);
 }
 
-/* How much is left after those already chosen decides about the next one. */
-static bool retain_must_go(const struct history *h, const struct marks *left, int64_t at)
-{
-	const struct history_options *o = &h->options;
-	int64_t oldest_us = (clock_realtime_ns() - o->retain_s * NS_PER_SEC) / 1000;
-
-	return (o->retain_rows > 0 && left->rows > o->retain_rows) ||
-	       (o->retain_bytes > 0 && left->bytes > o->retain_bytes) ||
-	       (o->retain_s > 0 && at < oldest_us);
-}
-
 static int retain_oldest(struct history *h)
 {
 	_cleanup_(victims_done) struct victims all = { .n = 0 };
+	const struct history_options *o = &h->options;
+	const int64_t oldest_us = (clock_realtime_ns() - o->retain_s * NS_PER_SEC) / 1000;
 	struct marks left = h->marks;
 	int r = 0;
 	sqlite3_stmt *s = retain_ask(h, NULL, &r);
 
+	/* How much is left after those already chosen decides about the next one. */
 	while (s && (r = store_step(h, s)) > 0 &&
-	       retain_must_go(h, &left, sqlite3_column_int64(s, 0))) {
+	       ((o->retain_rows > 0 && left.rows > o->retain_rows) ||
+		(o->retain_bytes > 0 && left.bytes > o->retain_bytes) ||
+		(o->retain_s > 0 && sqlite3_column_int64(s, 0) < oldest_us))) {
 		victim_take(s, &all);
 		left.rows--;
 		left.bytes -= all.list[all.n - 1].bytes;

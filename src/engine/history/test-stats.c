@@ -342,7 +342,9 @@ static void test_pauses(void **state)
 		const int64_t minute = now_s - now_s % SPAN_MINUTE - i / NAMES * SPAN_MINUTE;
 		const bool whole = i % NAMES == 0;
 
-		(void)snprintf(name, sizeof(name), whole ? "" : "job=%d", i % NAMES);
+		name[0] = '\0';
+		if (!whole)
+			(void)snprintf(name, sizeof(name), "job=%d", i % NAMES);
 		assert_int_equal(
 			store_do(f->h, STMT_TALLY_SET,
 				 VALUES(V_NUMBER(SPAN_MINUTE), V_NUMBER(minute), V_TEXT("alice"),
