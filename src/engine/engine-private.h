@@ -84,7 +84,7 @@ struct execution {
 	enum input_mode input;
 	int level; /* of the queue */
 	struct queue_item queue_item;
-	struct charge load, load_judging, load_bytes; /* execution-charge.c */
+	struct charge load, load_judging, load_bytes; /* of shared limits */
 	int64_t accepted_ns;			      /* CLOCK_MONOTONIC */
 	char *callback_url;
 	struct execution_callbacks to;
@@ -125,7 +125,7 @@ struct engine {
 	bool told_replaced, told_unsound, told_storage; /* of the history: audit_history() */
 };
 
-/* --- execution-charge.c --- */
+/* --- execution.c: what it takes of shared limits --- */
 void engine_set_rules(struct engine *e); /* by its options */
 /* May one more of this caller's run, with tests or without? NULL: a caller that has nothing here. */
 bool engine_has_place(const struct engine *e, const struct caller *c, bool judging);
@@ -162,7 +162,7 @@ struct history_new execution_new_row(const struct execution *x, bool running);
 /* When a place should be free: what waits, at the pace of late. */
 int32_t engine_retry_after_s(const struct engine *e);
 
-/* --- submit-prepare.c: from a body to a run that is open --- */
+/* --- submit.c: from a body to a run that is open --- */
 struct prepared {
 	json_t *request; /* what the executor gets; a reference */
 	bool adaptive;
@@ -204,7 +204,7 @@ void execution_end_early(struct execution *x, enum run_status status);
 
 json_t *execution_usage_json(const struct usage *u);
 
-/* --- deadlines.c --- */
+/* --- execution.c: deadlines --- */
 int engine_deadlines(void *data, uint32_t events); /* of the timer */
 void deadline_waited(struct execution *x);	   /* for its turn, from now on */
 void deadline_started(struct execution *x, int64_t at_ns);
@@ -214,7 +214,7 @@ void deadline_drain(struct engine *e); /* ends executions that are OVERDUE */
 /* What is in memory goes to the files, and there is a row for them. */
 void execution_keep_output(struct execution *x);
 
-/* --- execution-finish.c --- */
+/* --- execution-run.c: its end --- */
 /* On the fiber it ended on: a large result is written by the worker. */
 void finish_large(struct execution *x);
 /* The result's text, and files of the streams where that does not hold every byte. */
@@ -225,7 +225,7 @@ void finish_tell(
 	struct execution *
 		x); /* events, on_end, callback, audit, metrics; gives the engine's reference back */
 
-/* --- watch.c --- */
+/* --- execution.c: watching it --- */
 extern const struct stream_ops execution_stream_ops;
 
 /* --- callback.c --- */

@@ -3,6 +3,10 @@
 #include "engine/engine-private.h"
 
 #include "base/clock.h"
+#include "base/fd.h"
+#include "engine/execution-record.h"
+#include "engine/execution-state.h"
+#include "spec/utf8-json.h"
 
 #include <assert.h>
 #include <string.h>
@@ -252,4 +256,435 @@ void execution_resize(struct execution *x, uint16_t rows, uint16_t columns)
 {
 	if (execution_is_running(x))
 		x->run->vtable->resize(x->run, rows, columns);
+}
+
+/* --- its states --- */
+
+#define TO(state) (1U << EXECUTION_##state)
+
+static const unsigned moves[_EXECUTION_STATE_MAX] = {
+	[EXECUTION_NEW] = TO(ACCEPTING) | TO(QUEUED) | TO(STARTING) | TO(ENDING) | TO(ENDED),
+	[EXECUTION_ACCEPTING] = TO(QUEUED) | TO(STARTING) | TO(ENDING) | TO(ENDED),
+	[EXECUTION_QUEUED] = TO(STARTING) | TO(ENDING) | TO(ENDED),
+	[EXECUTION_STARTING] = TO(QUEUED) | TO(PREPARING) | TO(RUNNING) | TO(ENDING) | TO(ENDED),
+	[EXECUTION_PREPARING] = TO(RUNNING) | TO(ENDING) | TO(ENDED),
+	[EXECUTION_RUNNING] = TO(OVERDUE) | TO(ENDING) | TO(ENDED),
+	[EXECUTION_OVERDUE] = TO(ENDING) | TO(ENDED),
+	[EXECUTION_ENDING] = TO(TOLD) | TO(ENDED),
+	[EXECUTION_TOLD] = TO(ENDED),
+};
+
+bool execution_may_move(enum execution_state from, enum execution_state to)
+{
+	return moves[from] & (1U << to);
+}
+
+/* --- what is durable --- */
+
+void execution_record_init(struct execution_record *r)
+{
+	*r = (struct execution_record){ .files_fd = -EBADF, .value_fd = -EBADF };
+}
+
+void execution_record_done(struct execution_record *r, struct history *h, const char *id)
+{
+	free((char *)(uintptr_t)r->end_text.data);
+	free(r->summary.message);
+	r->files_fd = fd_close(r->files_fd);
+	r->value_fd = fd_close(r->value_fd);
+	json_decref(r->body);
+	json_decref(r->result);
+	free(r->timeout_chosen);
+	free((char *)(uintptr_t)r->text.data);
+	if (r->text_filed && !r->row)
+		(void)history_output_delete(h, id, HISTORY_REQUEST);
+	free((char *)(uintptr_t)r->result_text.data);
+	free(r->key);
+}
+
+/* --- what it takes of shared limits --- */
+
+/*
+ * What executions take of the limits that callers share (base/caller.h). One that runs has a place; one with tests also has a
+ * place of the judging ones, which are as few as the cores, so that no test waits for a processor that another one uses. One that
+ * waits has one of a line (jobs, waited ones, patient ones) and the bytes of its body.
+ */
+
+static int64_t or_unbounded(int64_t max)
+{
+	return max == 0 ? SLOT_UNBOUNDED : max;
+}
+
+void engine_set_rules(struct engine *e)
+{
+	const struct engine_options *o = &e->o;
+	struct slot_rule *rules = o->callers->rules;
+
+	rules[SLOT_PLACES] = (struct slot_rule){
+		.max = o->running_max,
+		.own_max = slot_share(o->running_max),
+	};
+	rules[SLOT_JUDGING] = (struct slot_rule){
+		.max = o->judging_max,
+		.own_max = slot_share(o->judging_max),
+	};
+	rules[SLOT_JOBS] = (struct slot_rule){
+		.max = o->queue_max,
+		.own_max = o->queue_per_caller,
+	};
+	rules[SLOT_WAITED] = (struct slot_rule){
+		.max = SLOT_UNBOUNDED,
+		.own_max = o->queue_per_caller,
+		.divided = true,
+	};
+	/* The lines of other callers keep no caller out: there are places that they may not take. */
+	rules[SLOT_PATIENT] = (struct slot_rule){
+		.max = o->queue_max,
+		.own_max = SLOT_UNBOUNDED,
+		.few = 1,
+	};
+	rules[SLOT_WAITING_BYTES] = (struct slot_rule){
+		.max = or_unbounded(o->queue_bytes),
+		.own_max = or_unbounded(o->queue_bytes_per_caller),
+		.own_first = true,
+		.all_first = true,
+	};
+}
+
+static bool has_slots(const struct engine *e, const struct caller *c, enum caller_slot slot, int n)
+{
+	return caller_check(e->o.callers, c, (struct slot_demand){ slot, n, 0 }, NULL) == 0;
+}
+
+bool engine_has_place(const struct engine *e, const struct caller *c, bool judging)
+{
+	return has_slots(e, c, SLOT_PLACES, 1) && (!judging || has_slots(e, c, SLOT_JUDGING, 1));
+}
+
+enum caller_slot engine_line_slot(enum submit_mode mode, bool patient)
+{
+	if (mode == SUBMIT_DETACHED)
+		return SLOT_JOBS;
+	return patient ? SLOT_PATIENT : SLOT_WAITED;
+}
+
+void execution_charge_waiting(struct execution *x)
+{
+	struct callers *callers = x->engine->o.callers;
+
+	charge_take(&x->load, callers, x->caller, engine_line_slot(x->mode, x->patient), 1);
+	charge_done(&x->load_judging);
+	charge_take(&x->load_bytes, callers, x->caller, SLOT_WAITING_BYTES, x->record.body_bytes);
+}
+
+void execution_charge_place(struct execution *x)
+{
+	struct callers *callers = x->engine->o.callers;
+
+	charge_take(&x->load, callers, x->caller, SLOT_PLACES, 1);
+	if (x->judging)
+		charge_take(&x->load_judging, callers, x->caller, SLOT_JUDGING, 1);
+	charge_done(&x->load_bytes);
+}
+
+void execution_charge_nothing(struct execution *x)
+{
+	charge_done(&x->load);
+	charge_done(&x->load_judging);
+	charge_done(&x->load_bytes);
+}
+
+/* A place is free for a test beside others only when nothing waits for one. */
+static bool take_places(void *data, int n, bool must)
+{
+	struct execution *x = data;
+	const struct engine *e = x->engine;
+	bool free = e->queue.count == 0 && !e->draining &&
+		    has_slots(e, x->caller, SLOT_PLACES, n) &&
+		    (!x->judging || has_slots(e, x->caller, SLOT_JUDGING, n));
+
+	if (!must && !free)
+		return false;
+	charge_add(&x->load, n);
+	if (x->judging)
+		charge_add(&x->load_judging, n);
+	return true;
+}
+
+static void give_places(void *data, int n)
+{
+	struct execution *x = data;
+
+	charge_add(&x->load, -n);
+	if (x->judging)
+		charge_add(&x->load_judging, -n);
+	engine_want_commit(x->engine);
+}
+
+struct run_places execution_places(struct execution *x)
+{
+	return (struct run_places){ x, take_places, give_places };
+}
+
+/* --- watching it --- */
+
+/*
+ * Watching executions: finding the stream of one that lives or has ended, and what a stream asks of the execution that owns it
+ * (engine/stream/stream.h).
+ */
+
+static int on_file(void *owner)
+{
+	struct error err = { 0 };
+
+	return execution_ensure_row(owner, &err);
+}
+
+static void on_detached(void *owner)
+{
+	deadline_detached(owner);
+}
+
+static void ref_owner(void *owner)
+{
+	(void)execution_ref(owner);
+}
+
+static void unref_owner(void *owner)
+{
+	(void)execution_unref(owner);
+}
+
+const struct stream_ops execution_stream_ops = { on_file, on_detached, ref_owner, unref_owner };
+
+int engine_watch(struct engine *e, const char *caller, struct engine_place place,
+		 struct watcher **ret, struct error *err)
+{
+	struct execution *x = engine_find(e, caller, place.id);
+	bool ended = !x;
+	int r = ended ? readback_load(e, caller, place.id, &x) : 0;
+
+	if (r < 0)
+		return query_say(err, r, ERROR_INTERNAL);
+	/* While this fiber waited for the reading, other watchers may have lost the copy. */
+	if (ended)
+		readback_add(x);
+	/* Readers of events have no use for the tree. */
+	if (execution_has_ended(x)) {
+		json_decref(x->record.result);
+		x->record.result = NULL;
+	}
+	r = watcher_new(&x->stream, place.after, ret);
+	(void)execution_unref(x);
+	if (r == -EINVAL)
+		return error_set(err, ERROR_INPUT, EINVAL,
+				 "give the id of an event of this execution.");
+	return r < 0 ? query_say(err, r, ERROR_INTERNAL) : 0;
+}
+
+struct execution *watcher_execution(struct watcher *w)
+{
+	return watcher_stream(w)->owner;
+}
+
+json_t *event_to_json(const struct event *ev)
+{
+	char time[32];
+	bool binary = false;
+	json_t *root;
+
+	clock_format_utc(ev->time_ns, time, sizeof(time));
+	root = json_pack("{s:s, s:I, s:s}", "event", event_name(ev->kind), "seq",
+			 (json_int_t)ev->seq, "time", time);
+	if (!root || ev->kind == EVENT_RESULT)
+		return root;
+	if (ev->body) {
+		if (json_object_set(root, "data", ev->body) == 0)
+			return root;
+	} else if (json_object_set_new(root, "data",
+				       utf8_to_json(ev->bytes.data, ev->bytes.len, &binary)) == 0 &&
+		   json_object_set_new(root, "offset", json_integer(ev->offset)) == 0 &&
+		   (!binary || json_object_set_new(root, "binary", json_true()) == 0)) {
+		return root;
+	}
+	json_decref(root);
+	return NULL;
+}
+
+/* --- deadlines while it runs --- */
+
+/*
+ * What happens to an execution a little later, unless it has ended by then. One timer for all of them, set to the
+ * earliest; when it is over, all are looked at. So a run that ends at once pays for nothing here.
+ *
+ *   output that has lain in memory for a while     goes to its file: it outlives this process
+ *   standard input without an attached watcher     ends
+ *   a deadline that has passed                     is told to the waiting caller, before the sandbox is gone, or has come
+ *
+ * A compiler goes on after that answer: its output is kept for the next request with the same code.
+ */
+
+enum {
+	FILE_AFTER_MS = 20,
+	INPUT_GRACE_MS = 1000,
+	/* Behind the broker's own end of the same deadline: most are gone by then, and have a result. */
+	ANSWER_AFTER_MS = 20,
+	/* The time before the program (its turn, a sandbox, a compiler) extends the deadline by this much at most. */
+	ANSWER_START_MS = 30,
+	/* One of so many places may be held by executions that are OVERDUE. */
+	LATE_SHARE = 8,
+};
+
+static void arm(struct engine *e, int64_t at_ns)
+{
+	if (at_ns >= e->soon_ns)
+		return;
+	e->soon_ns = at_ns;
+	source_set_time(e->soon, at_ns);
+}
+
+/* The first deadline counts, whichever part takes long. */
+static void answer_by(struct execution *x, int64_t at_ns)
+{
+	if (!x->to.on_timeout || x->limits.timeout_ms <= 0)
+		return;
+	at_ns += (x->limits.timeout_ms + ANSWER_AFTER_MS) * NS_PER_MS;
+	x->due.answer_ns = x->due.answer_ns ? MIN(x->due.answer_ns, at_ns) : at_ns;
+	arm(x->engine, x->due.answer_ns);
+}
+
+void deadline_waited(struct execution *x)
+{
+	answer_by(x, clock_now_ns() + ANSWER_START_MS * NS_PER_MS);
+}
+
+void deadline_started(struct execution *x, int64_t at_ns)
+{
+	if (x->input == INPUT_ATTACHABLE && !x->due.input_ns) {
+		x->due.input_ns = at_ns + INPUT_GRACE_MS * NS_PER_MS;
+		arm(x->engine, x->due.input_ns);
+	}
+	answer_by(x, at_ns);
+}
+
+void deadline_printed(struct execution *x)
+{
+	if (x->due.file_ns || x->record.no_history)
+		return;
+	x->due.file_ns = clock_now_ns() + FILE_AFTER_MS * NS_PER_MS;
+	arm(x->engine, x->due.file_ns);
+}
+
+void execution_keep_output(struct execution *x)
+{
+	int r;
+
+	if (history_health(x->engine->o.history).degraded < 0)
+		return;
+	r = stream_keep(&x->stream);
+	/* The output is still in memory; the next output sets the deadline again. */
+	if (r < 0)
+		log_say(x->engine->o.log, LOG_WARNING, "output is not in its file yet",
+			LOG_TEXT("id", x->id), LOG_TEXT("why", strerror(-r)));
+}
+
+static void end_input(struct execution *x)
+{
+	if (x->input == INPUT_ATTACHABLE && x->stream.attached == 0)
+		(void)!x->run->vtable->input(x->run, (struct span){ 0 }, true);
+}
+
+void deadline_detached(struct execution *x)
+{
+	/* Within the grace another watcher may attach. */
+	if (execution_is_running(x) && !x->due.input_ns)
+		end_input(x);
+}
+
+static bool may_go_on(const struct engine *e)
+{
+	int64_t others = 0;
+
+	for (size_t i = 0; i < TABLE_SIZE; i++)
+		for (const struct execution *x = e->table[i]; x; x = x->table_next)
+			others += x->state == EXECUTION_OVERDUE;
+	return !e->draining && e->o.running_max > 1 &&
+	       others < MAX(e->o.running_max / LATE_SHARE, (int64_t)1);
+}
+
+void deadline_drain(struct engine *e)
+{
+	for (size_t i = 0; i < TABLE_SIZE; i++)
+		for (struct execution *x = e->table[i]; x; x = x->table_next)
+			if (x->state == EXECUTION_OVERDUE)
+				(void)x->run->vtable->kill(x->run, CAUSE_TIMEOUT, RUN_KILL_NOW);
+}
+
+static void answer_late(struct execution *x)
+{
+	void (*on_timeout)(void *data, struct execution *x) = x->to.on_timeout;
+
+	x->to.on_timeout = NULL;
+	if (!on_timeout || !x->to.on_end || !x->run)
+		return;
+	if (x->state == EXECUTION_RUNNING) {
+		/* It is being built: the product is for the next run. */
+		if (may_go_on(x->engine) &&
+		    x->run->vtable->kill(x->run, CAUSE_TIMEOUT, RUN_KILL_BUILT) >= 0)
+			execution_move(x, EXECUTION_OVERDUE);
+		else
+			(void)x->run->vtable->kill(x->run, CAUSE_TIMEOUT, RUN_KILL_NOW);
+	} else {
+		/* No caller waits for its result: its place in the queue is free for the next. */
+		engine_unqueue(x);
+		execution_end_early(x, STATUS_TIMEOUT);
+	}
+	x->to.on_end = NULL;
+	x->to.on_refused = NULL;
+	on_timeout(x->to.data, x);
+}
+
+/* Is it due? Otherwise it counts for the next time. */
+static bool take_due(int64_t *due_ns, int64_t now_ns, int64_t *next_ns)
+{
+	if (*due_ns == 0)
+		return false;
+	if (*due_ns > now_ns) {
+		*next_ns = MIN(*next_ns, *due_ns);
+		return false;
+	}
+	*due_ns = 0;
+	return true;
+}
+
+static void look_at_deadlines(struct execution *x, int64_t now_ns, int64_t *next_ns)
+{
+	if (take_due(&x->due.file_ns, now_ns, next_ns))
+		execution_keep_output(x);
+	if (take_due(&x->due.input_ns, now_ns, next_ns))
+		end_input(x);
+	/* The last: the caller that is told may drop its reference. */
+	if (take_due(&x->due.answer_ns, now_ns, next_ns))
+		answer_late(x);
+}
+
+int engine_deadlines(void *data, uint32_t events)
+{
+	struct engine *e = data;
+	int64_t now_ns = clock_now_ns(), next_ns = INT64_MAX;
+
+	(void)events;
+	e->soon_ns = INT64_MAX;
+	for (size_t i = 0; i < TABLE_SIZE; i++) {
+		struct execution *next;
+
+		/* Those in the table are the engine's own until their result is told, which is the turn's. */
+		for (struct execution *x = e->table[i]; x; x = next) {
+			next = x->table_next;
+			if (execution_is_running(x) || x->state == EXECUTION_QUEUED)
+				look_at_deadlines(x, now_ns, &next_ns);
+		}
+	}
+	arm(e, next_ns);
+	return 0;
 }

@@ -8,11 +8,15 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/loop/worker.h"
+#include "plan/warm-table.h"
 #include "plan/wire.h"
 #include "run/executor.h"
 #include "run/link-keeper.h"
+#include "run/toolchain/imports.h"
 
 #include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -515,4 +519,452 @@ void flow_stage(const struct job_outcome *o, size_t index, const struct stage_sp
 		not_executed(spec, s->exec_errno, &ret->verdict);
 	else
 		classify(&end, spec->limits, &ret->verdict);
+}
+
+/* --- words of a language --- */
+
+/*
+ * Turns words of a language file into words of a program. A word may hold {source}, {source_dir}, {work}, {build}, {class},
+ * {stem}, {prelude}, {memory_mb}, {memory_90_mb}, {stack_kb} and {cpus}; words of a `warm` section also their runner's
+ * placeholders, and variables of a zygote {usual}. Any other brace stands for itself. A word that begins with {unless TEXT} is left out if the caller's options for the
+ * runtime hold that text; {unless TEXT|TEXT}: one of them.
+ */
+
+enum { WORD_MAX = REQUEST_WORD_MAX, NUMBER_MAX = 24, STEM_MAX = 256 };
+
+/* Java takes no larger one for a thread. */
+#define STACK_BYTES_MAX GiB
+
+struct placeholder {
+	const char *name;
+	const char *value;
+};
+
+static const struct placeholder *match(const struct placeholder *table, const char *p)
+{
+	for (; table->name; table++) {
+		if (table->value && strncmp(p, table->name, strlen(table->name)) == 0)
+			return table;
+	}
+	return NULL;
+}
+
+/* "/sandbox/dir/main.ts" -> "main" */
+static void stem_of(const char *path, char ret[STEM_MAX])
+{
+	const char *slash = strrchr(path, '/');
+	const char *name = slash ? slash + 1 : path;
+	const char *dot = strrchr(name, '.');
+	size_t n = dot && dot > name ? (size_t)(dot - name) : strlen(name);
+
+	n = MIN(n, (size_t)STEM_MAX - 1);
+	memcpy(ret, name, n);
+	ret[n] = '\0';
+}
+
+const char *flow_expand(struct arena *arena, const char *word, const struct word_context *c)
+{
+	char memory_mb[NUMBER_MAX], memory_90_mb[NUMBER_MAX], stack_kb[NUMBER_MAX],
+		cpus[NUMBER_MAX], stem[STEM_MAX], source_dir[PATH_MAX];
+	const int64_t mib = MAX(c->limits->memory_bytes / (int64_t)MiB, (int64_t)1);
+	const struct placeholder table[] = {
+		{ "{source}", c->source },
+		{ "{source_dir}", source_dir },
+		{ "{work}", SANDBOX_WORK },
+		{ "{build}", c->build },
+		{ "{class}", c->class_name },
+		{ "{stem}", stem },
+		{ "{prelude}", SANDBOX_PRELUDE },
+		{ "{memory_mb}", memory_mb },
+		{ "{memory_90_mb}", memory_90_mb },
+		{ "{stack_kb}", stack_kb },
+		{ "{cpus}", cpus },
+		{ "{runner}", c->runner },
+		{ "{runner_text}", c->runner_text },
+		{ "{runner_fd}", c->runner_fd },
+		{ "{usual}", c->usual },
+		{ NULL, NULL },
+	};
+	_cleanup_buf_ struct buf out = { 0 };
+
+	if (!strchr(word, '{'))
+		return word;
+	stem_of(c->source, stem);
+	(void)snprintf(source_dir, sizeof(source_dir), "%.*s",
+		       (int)(strrchr(c->source, '/') ? strrchr(c->source, '/') - c->source : 0),
+		       c->source);
+	(void)snprintf(memory_mb, sizeof(memory_mb), "%" PRId64, mib);
+	(void)snprintf(memory_90_mb, sizeof(memory_90_mb), "%" PRId64, mib * 9 / 10);
+	(void)snprintf(stack_kb, sizeof(stack_kb), "%" PRId64,
+		       (int64_t)(MIN(c->limits->stack_bytes, STACK_BYTES_MAX) / KiB));
+	(void)snprintf(cpus, sizeof(cpus), "%" PRId64, plan_cpus(c->limits));
+	buf_init(&out, WORD_MAX);
+	while (*word) {
+		const struct placeholder *p = *word == '{' ? match(table, word) : NULL;
+		int r = p ? buf_puts(&out, p->value) : buf_append(&out, word, 1);
+
+		if (r < 0)
+			return NULL;
+		word += p ? strlen(p->name) : 1;
+	}
+	return arena_strndup(arena, out.data ? out.data : "", out.len);
+}
+
+struct word_context flow_words(struct local_run *run, const char *build,
+			       const struct limits *limits)
+{
+	size_t size = sizeof(SANDBOX_WORK) + 1 + sizeof(run->source);
+	char *source = arena_alloc(&run->memory, size);
+
+	if (source)
+		(void)snprintf(source, size, SANDBOX_WORK "/%s", run->source);
+	return (struct word_context){
+		.source = source ? source : "",
+		.build = build,
+		.limits = limits,
+		.class_name = run->class_name,
+	};
+}
+
+/* One of these texts, with | between them, is in the caller's options for the runtime. */
+static bool has_option(const struct local_run *run, const char *texts, const char *end)
+{
+	while (texts < end) {
+		size_t len = strcspn(texts, "|}");
+
+		for (const char **name = run->language->options; *name; name++)
+			for (size_t i = 0; i < run->request->n_env; i++) {
+				const struct request_var *v = &run->request->env[i];
+
+				if (strcmp(v->name, *name) == 0 &&
+				    memmem(v->value, strlen(v->value), texts, len))
+					return true;
+			}
+		texts += len + 1;
+	}
+	return false;
+}
+
+/* The word behind its condition, if it has one; NULL: it is left out. */
+static const char *take_condition(const struct local_run *run, const char *word)
+{
+	static const char head[] = "{unless ";
+	const char *text = word + sizeof(head) - 1;
+	const char *end = strncmp(word, head, sizeof(head) - 1) == 0 ? strchr(text, '}') : NULL;
+
+	if (!end)
+		return word;
+	return has_option(run, text, end) ? NULL : end + 1;
+}
+
+const char **flow_expand_all(struct local_run *run, const char *const *words,
+			     const struct word_context *c, size_t spare)
+{
+	const char **list;
+	size_t n = 0;
+
+	while (words[n])
+		n++;
+	list = arena_alloc(&run->memory, (n + spare + 1) * sizeof(char *));
+	if (!list)
+		return NULL;
+	for (n = 0; *words; words++) {
+		const char *word = take_condition(run, *words);
+
+		if (!word)
+			continue;
+		list[n] = flow_expand(&run->memory, word, c);
+		if (!list[n++])
+			return NULL;
+	}
+	return list;
+}
+
+static const char *variable(struct arena *memory, const struct request_var *v)
+{
+	size_t size = strlen(v->name) + 1 + strlen(v->value) + 1;
+	char *word = arena_alloc(memory, size);
+
+	if (word)
+		(void)snprintf(word, size, "%s=%s", v->name, v->value);
+	return word;
+}
+
+static size_t count_words(const char *const *words)
+{
+	size_t n = 0;
+
+	while (words[n])
+		n++;
+	return n;
+}
+
+static const char *const no_words[] = { NULL };
+
+/* The additions of the language's section `workspace` to this run. */
+static const struct language_workspace *in_workspace(const struct local_run *run)
+{
+	const struct language *lang = run->language;
+
+	return lang && lang->workspace.words && run->request->workspace_cwd ? &lang->workspace
+									    : NULL;
+}
+
+const char **flow_run_words(struct local_run *run, const struct word_context *c, size_t spare)
+{
+	const struct language_workspace *workspace = in_workspace(run);
+	const char *const *own = (const char *const *)run->language->run_argv;
+	const char *const *more = workspace ? (const char *const *)workspace->words : no_words;
+	size_t n_more = count_words(more);
+	const char **words = flow_expand_all(run, own, c, n_more + spare);
+
+	if (!words)
+		return NULL;
+	memmove(words + 1 + n_more, words + 1,
+		(count_words((const char *const *)words) - 1) * sizeof(*words));
+	memcpy(words + 1, more, n_more * sizeof(*words));
+	return words;
+}
+
+const char **flow_env(struct local_run *run, const struct request_stage *stage,
+		      const struct word_context *c)
+{
+	const struct language_workspace *workspace = in_workspace(run);
+	const char *const *base = run->language ? (const char *const *)run->language->env
+						: no_words;
+	const char *const *more = workspace ? (const char *const *)workspace->env : no_words;
+	const struct request *req = run->request;
+	size_t n_stage = stage ? stage->n_env : 0, n = count_words(base);
+	const char **env = flow_expand_all(run, base, c, count_words(more) + req->n_env + n_stage);
+
+	if (!env)
+		return NULL;
+	for (; *more; more++)
+		env[n++] = *more;
+	for (size_t i = 0; i < req->n_env + n_stage; i++) {
+		const struct request_var *v = i < req->n_env ? &req->env[i]
+							     : &stage->env[i - req->n_env];
+
+		env[n] = variable(&run->memory, v);
+		if (!env[n++])
+			return NULL;
+	}
+	return env;
+}
+
+/* --- the choice of a running runtime --- */
+
+/*
+ * Whether a run can be warm, and in which runtime. The result is only a hint: a broker without such a runtime
+ * starts the stage cold, with the same result. So every doubtful case stays cold, and nothing here fails.
+ */
+
+enum { WARM_WORDS_MAX = 64 }; /* as many as a plan holds of each kind */
+
+static size_t count_module_words(const char *const *words)
+{
+	size_t n = 0;
+
+	while (words[n])
+		n++;
+	return n;
+}
+
+/* A module's name up to its first dot. */
+static size_t top_len(const char *module)
+{
+	return strcspn(module, ".");
+}
+
+struct wanted_modules {
+	const struct language_warm *warm;
+	uint32_t hits[WARM_TIERS_MAX + 1]; /* the modules of each tier that are imported, as bits */
+	bool beyond_light;		   /* a module that is not light is imported */
+};
+_Static_assert(WARM_MODULES_MAX <= 32, "a bit a module");
+
+/* The bits of the modules with this top-level name: the first of them is enough. */
+static uint32_t bit_of(const char *const *modules, const char *name, size_t len)
+{
+	for (size_t m = 0; modules[m]; m++)
+		if (top_len(modules[m]) == len && memcmp(modules[m], name, len) == 0)
+			return UINT32_C(1) << m;
+	return 0;
+}
+
+static void want(void *data, const char *name, size_t len)
+{
+	struct wanted_modules *w = data;
+
+	for (size_t t = 0; w->warm->tiers[t]; t++)
+		w->hits[t] |= bit_of((const char *const *)w->warm->tiers[t], name, len);
+	if (!bit_of((const char *const *)w->warm->light, name, len))
+		w->beyond_light = true;
+}
+
+/*
+ * The light tier, if the program imports nothing else. Otherwise the smallest of the tiers that have most of the
+ * imported modules; NULL: no tier has any.
+ */
+static const char *const *tier_of_code(const struct language *lang, struct span code)
+{
+	const struct language_warm *warm = &lang->warm;
+	struct wanted_modules w = { .warm = warm };
+	const char *const *best = NULL;
+	int best_hits = 0;
+
+	if (!warm->tiers[0] || !language_has_extension(lang, "py") || !code.data)
+		return NULL;
+	imports_scan(code.data, code.len, want, &w);
+	if (warm->light[0] && !w.beyond_light)
+		return (const char *const *)warm->light;
+	for (size_t t = 0; warm->tiers[t]; t++) {
+		const char *const *tier = (const char *const *)warm->tiers[t];
+		int hits = warm->tiers[t] == warm->light ? 0 : __builtin_popcount(w.hits[t]);
+
+		if (hits > best_hits || (hits && hits == best_hits &&
+					 count_module_words(tier) < count_module_words(best))) {
+			best = tier;
+			best_hits = hits;
+		}
+	}
+	return best;
+}
+
+static int by_text(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static bool has_all(const char *const *list, const char *const *words)
+{
+	for (; *words; words++) {
+		const char *const *at = list;
+
+		while (*at && strcmp(*at, *words) != 0)
+			at++;
+		if (!*at)
+			return false;
+	}
+	return true;
+}
+
+/* The modules that the request names, sorted: another order means the same runtime. */
+static const char *const *named_modules(const struct local_run *run)
+{
+	const char **named = run->request->preload;
+	const char *const *const *tiers = (const char *const *const *)run->language->warm.tiers;
+	size_t n = count_module_words((const char *const *)named);
+
+	for (size_t t = 0; tiers[t]; t++)
+		if (count_module_words(tiers[t]) == n &&
+		    has_all(tiers[t], (const char *const *)named))
+			return tiers[t];
+	qsort(named, n, sizeof(*named), by_text);
+	return (const char *const *)named;
+}
+
+bool flow_is_shadowed(const struct local_run *run, const char *module)
+{
+	size_t n = top_len(module);
+
+	for (size_t i = 0; i < run->n_files; i++) {
+		const char *path = run->files[i].path;
+
+		if (strncmp(path, module, n) == 0 && (path[n] == '.' || path[n] == '/'))
+			return true;
+	}
+	return false;
+}
+
+static bool is_any_shadowed(const struct local_run *run, const char *const *modules)
+{
+	while (*modules && !flow_is_shadowed(run, *modules))
+		modules++;
+	return *modules;
+}
+
+static const char *const *choose_modules(const struct local_run *run)
+{
+	return run->request->preload ? named_modules(run) : tier_of_code(run->language, run->code);
+}
+
+static bool uses(const char *const *words, const char *mark)
+{
+	for (; *words; words++)
+		if (strstr(*words, mark))
+			return true;
+	return false;
+}
+
+/* The command that is started ahead: of the request only its limits may be in it. */
+static bool describe_start(struct local_run *run, const struct word_context *words,
+			   struct plan_warm *ret)
+{
+	const struct language *lang = run->language;
+	const char *const *argv = (const char *const *)lang->warm.argv;
+	size_t n_env = count_module_words((const char *const *)lang->env),
+	       n_warm = count_module_words((const char *const *)lang->warm.env);
+	struct word_context c = *words;
+	const char **env, **on_top;
+	struct span runner = { 0 };
+	char path[32];
+
+	if (lang->warm.runner &&
+	    registry_runner(run->atoll->registry, lang->warm.runner, &runner) < 0)
+		return false;
+	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", WARM_FILE_FD);
+	c.runner_text = runner.data;
+	c.runner_fd = path;
+	ret->argv = (const char *const *)flow_expand_all(run, argv, &c, 0);
+	env = flow_expand_all(run, (const char *const *)lang->env, &c, n_warm);
+	on_top = flow_expand_all(run, (const char *const *)lang->warm.env, &c, 0);
+	if (!ret->argv || !env || !on_top || count_module_words(ret->argv) > WARM_WORDS_MAX ||
+	    count_module_words(plan_base_env) + n_env + n_warm > WARM_WORDS_MAX)
+		return false;
+	memcpy(env + n_env, on_top, n_warm * sizeof(*env));
+	ret->env = (const char *const *)env;
+	if (uses(argv, "{runner_fd}"))
+		ret->file = lang->warm.runner;
+	return true;
+}
+
+/*
+ * If the work directory is read-only, a finished sandbox cannot be given the program; a root that only one program may write to is not
+ * kept ready.
+ */
+static bool can_be_warm(const struct local_run *run)
+{
+	const struct request *req = run->request;
+
+	if (!run->atoll->warm || run->language->warm.kind == WARMTH_NONE || run->decision.tty ||
+	    run->decision.read_only || run->decision.writable_root ||
+	    run->decision.libraries_only || req->image || req->n_mounts > 0)
+		return false;
+	for (size_t i = 0; i < req->n_env; i++)
+		if (language_wants_cold(run->language, req->env[i].name))
+			return false;
+	return true;
+}
+
+const struct plan_warm *flow_warm(struct local_run *run, const struct word_context *c)
+{
+	const char *const *modules;
+	struct plan_warm *warm;
+
+	if (!can_be_warm(run))
+		return NULL;
+	warm = arena_alloc(&run->memory, sizeof(*warm));
+	if (!warm)
+		return NULL;
+	warm->name = run->language->name;
+	if (run->language->warm.kind == WARMTH_FORK) {
+		warm->kind = WARM_FORK;
+		modules = choose_modules(run);
+		if (modules && !is_any_shadowed(run, modules))
+			warm->modules = modules;
+		return warm;
+	}
+	warm->kind = WARM_START;
+	return describe_start(run, c, warm) ? warm : NULL;
 }

@@ -135,7 +135,7 @@ int flow_run_open(struct local_run *run, struct result **ret, struct error *err)
 /* The result of a body that could not be read as a request. */
 struct result *flow_refusal(struct local_run *run, const struct error *err);
 
-/* flow-words.c: from a language's words to a program's. NULL: no memory. */
+/* flow-execute.c: from a language's words to a program's. NULL: no memory. */
 struct word_context {
 	const char *source; /* the value of {source} */
 	const char *build;  /* the value of {build} */
@@ -156,11 +156,11 @@ const char **flow_run_words(struct local_run *run, const struct word_context *c,
 const char **flow_env(struct local_run *run, const struct request_stage *stage,
 		      const struct word_context *c);
 
-/* flow-warm.c. How the language's own run can be warm. NULL: it starts cold. */
+/* flow-execute.c. How the language's own run can be warm. NULL: it starts cold. */
 const struct plan_warm *flow_warm(struct local_run *run, const struct word_context *c);
 /* Whether a file of the request would be imported instead: "numpy.py", "numpy/__init__.py". */
 bool flow_is_shadowed(const struct local_run *run, const char *module);
-/* flow-modules.c. Adds a warning to the result for each module of `preload` that does not exist. */
+/* flow-version.c. Adds a warning to the result for each module of `preload` that does not exist. */
 void flow_warn_modules(struct local_run *run, struct result *res);
 
 /* flow-version.c: "Python 3.11.2", asked once */
@@ -215,7 +215,7 @@ int flow_build(struct local_run *run, struct error *err) _must_check_;
 int flow_describe_build(struct local_run *run, struct sandbox_spec *ret,
 			struct error *err) _must_check_;
 
-/* flow-stages.c: the caller's stages */
+/* flow-build.c: the caller's stages */
 /* A list in place of run.files, with room for so many more. */
 int flow_grow_files(struct local_run *run, size_t more, struct error *err) _must_check_;
 /* Adds their sources to run.files, once; does nothing without stages. */
@@ -287,11 +287,11 @@ int flow_add_stage(struct result *res, const struct result_stage *stage) _must_c
 /* The layers that held the run, from the broker's report. */
 void flow_isolation(struct local_run *run, const struct record_started *start);
 
-/* flow-network.c: connections, and what was refused */
+/* flow-program.c: connections, and what was refused */
 int flow_take_network(struct local_run *run, const struct job_outcome *o) _must_check_;
 /* What a run without a network tried, by its own error messages. */
 int flow_take_attempts(struct local_run *run) _must_check_;
-/* flow-changes.c: changes to the workspace */
+/* flow-program.c: changes to the workspace */
 int flow_take_changes(struct result *res, const struct job_outcome *o) _must_check_;
 
 /* flow-files.c: files that a program wrote */
@@ -300,7 +300,7 @@ bool flow_wants_files(const struct local_run *run);
 int flow_take_file(struct local_run *run, const struct run_file *file);
 int flow_read_file(int fd, int64_t size, char **ret) _must_check_; /* whole, NUL-terminated */
 
-/* policies.c: the policy of a run */
+/* run.c: the policy of a run */
 int flow_load_policy(struct local_run *run, const char *name,
 		     struct error *err) _must_check_; /* NULL: default */
 struct executor_options;
@@ -309,7 +309,7 @@ int policy_rules_take(struct policy_rules *rules, const struct executor_options 
 /* [{"name", "policy"}, …] of all named policies. */
 int policies_to_json(struct atoll *a, json_t **ret, struct error *err) _must_check_;
 
-/* flow-eval.c: code that is evaluated by the language's session runner */
+/* flow-program.c: code that is evaluated by the language's session runner */
 struct flow_eval {
 	struct local_run *run; /* NULL: none */
 	struct channel channel;
@@ -325,7 +325,7 @@ int flow_put_runner(struct local_run *run, struct error *err) _must_check_;
 int flow_eval_begin(struct flow_eval *e, struct local_run *run, struct error *err) _must_check_;
 void flow_eval_end(struct flow_eval *e); /* {0} is fine */
 
-/* flow-invoke.c: calling a method of the program through runners/<language> */
+/* flow-program.c: calling a method of the program through runners/<language> */
 int flow_describe_invoke(struct local_run *run, struct sandbox_spec *ret,
 			 struct error *err) _must_check_;
 void flow_invoke_answer(struct local_run *run, const char *text, size_t len);

@@ -220,7 +220,7 @@ static int knob_parse_text(const struct knob *k, const char *text, struct knob_c
 		claim->value = 0;
 		return 0;
 	}
-	/* A daemon replaces the word before this is called (engine/submit-prepare.c). */
+	/* A daemon replaces the word before this is called (engine/submit.c). */
 	if (k == knob_find("timeout") && strcmp(text, "adaptive") == 0)
 		return error_field(err, claim->field,
 				   "%s: only a whole request to a daemon (`atoll serve`) can have "

@@ -4,10 +4,14 @@
  * neither as idleness of the program nor as a broker that does not answer: the job decides that only
  * after it has read the records that have arrived.
  */
-#include "run/link/job-private.h"
+#include "run/link/job.h"
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/macro.h"
+#include "run/link/feed.h"
+#include "run/link/idleness.h"
+#include "run/link/run-fds.h"
 
 #include <assert.h>
 #include <fcntl.h>
@@ -17,6 +21,52 @@
 #include <sys/ioctl.h>
 #include <termios.h>
 #include <unistd.h>
+
+enum { JOB_CHUNK = 65536 };
+
+struct job_pipe {
+	struct job *job;
+	enum output_stream id;
+	int fd;
+	struct source *source;
+	struct capture *capture;
+};
+
+struct job {
+	enum job_state state;
+	struct link *link;
+	struct loop *loop;
+	struct link_port port;
+	struct job_input in;
+	struct job_outcome outcome;
+	struct job_pipe out, err;
+	struct feed feed;
+	struct source *cancel, *resize, *tick, *deadline, *quiet;
+	struct idleness idleness;
+	int64_t usage_due_ns; /* time of the observer's next RUN_USAGE */
+	size_t stages_told;   /* number of outcome.stages that the observer has got */
+	bool usage_asked;
+	bool made_ahead; /* its pipes were: forked processes of the caller may hold their ends */
+	int ticket_fd;	 /* broker/broker-proto.h */
+	int fault;	 /* first error of the observer or of the job, kept until the end */
+	char chunk[JOB_CHUNK];
+};
+
+/* The front fails while the program runs: kills the program, and the job ends with the error. Returns 0. */
+static int job_fault(struct job *j, int r);
+/* Ends the job if it drains and both pipes are at their end. */
+static int job_maybe_drained(struct job *j) _must_check_;
+
+static void job_pipe_init(struct job_pipe *s, struct job *j, enum output_stream id);
+static void job_pipe_close(struct job_pipe *s);
+/* One read. 1: bytes came; 0: none now; -EPIPE: the end. A terminal's master ends with EIO. */
+static int job_pipe_read(struct job_pipe *s);
+static int job_pipe_watch(struct job_pipe *s) _must_check_;
+/* Reads all that the pipes hold now: the bound on reads covers the largest pipe. */
+static void job_last_reads(struct job *j);
+/* Makes the pipes and the ticket; ret: the ends that the program gets. */
+static int job_make_stdio(struct job *j, int ret[3]) _must_check_;
+static int job_expect_output(struct job *j) _must_check_;
 
 enum {
 	DRAIN_MS = 1000,
@@ -160,7 +210,7 @@ void job_kill(struct job *j, enum cause_kind cause)
 	source_set_time(j->deadline, clock_now_ns() + wait_ns);
 }
 
-int job_fault(struct job *j, int r)
+static int job_fault(struct job *j, int r)
 {
 	if (r < 0 && j->fault == 0)
 		j->fault = r;
@@ -189,7 +239,7 @@ static int broker_gone(struct job *j)
 	return fail_job(j, &error);
 }
 
-int job_maybe_drained(struct job *j)
+static int job_maybe_drained(struct job *j)
 {
 	if (j->state == JOB_DRAINING && j->out.fd < 0 && j->err.fd < 0)
 		return end(j);
@@ -581,4 +631,295 @@ int job_start(struct job *j, struct error *err)
 	j->state = JOB_SENT;
 	job_check(j);
 	return 0;
+}
+
+/* --- output and input --- */
+
+/*
+ * The output of a program: two pipes (or a terminal) are read as output comes. A part is kept (capture.h), and the observer gets
+ * all.
+ */
+
+enum {
+	LAST_READS = 64,
+	/* With job_input.quiet, output may stay in its pipes this long: a program does not notice the delay. */
+	QUIET_MS = 3,
+	QUIET_BYTES = 1 << 20, /* the most that a pipe can hold */
+};
+
+static void job_pipe_init(struct job_pipe *s, struct job *j, enum output_stream id)
+{
+	bool is_out = id == OUTPUT_STDOUT;
+
+	*s = (struct job_pipe){ .job = j,
+				.id = id,
+				.fd = -EBADF,
+				.capture = is_out ? &j->outcome.out : &j->outcome.err };
+	capture_init(s->capture, j->in.output_bytes);
+}
+
+static void job_pipe_close(struct job_pipe *s)
+{
+	s->source = source_free(s->source);
+	s->fd = fd_close(s->fd);
+}
+
+static void take_output(struct job *j, struct job_pipe *s, size_t n)
+{
+	const struct run_event event = { .kind = RUN_OUTPUT, .output = { s->id, { j->chunk, n } } };
+	int r = capture_add(s->capture, j->chunk, n);
+
+	if (r < 0)
+		(void)job_fault(j, r);
+	if (run_observer_tell(&j->in.observer, &event) < 0)
+		job_kill(j, CAUSE_CANCELLED);
+	j->idleness.active_ns = clock_now_ns();
+	if (s->capture->bytes <= j->in.output_total_bytes)
+		return;
+	job_kill(j, CAUSE_OUTPUT);
+	/* The pipe is not read any more, so it fills and blocks the program until the kill; drain() reads the rest. */
+	if (j->state != JOB_DRAINING)
+		s->source = source_free(s->source);
+}
+
+static int job_pipe_read(struct job_pipe *s)
+{
+	ssize_t n = s->fd >= 0 ? read(s->fd, s->job->chunk, JOB_CHUNK) : 0;
+
+	if (n > 0) {
+		take_output(s->job, s, (size_t)n);
+		return 1;
+	}
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return 0;
+	job_pipe_close(s);
+	return -EPIPE;
+}
+
+static void job_last_reads(struct job *j)
+{
+	for (int i = 0; i < LAST_READS && job_pipe_read(&j->out) > 0; i++)
+		;
+	for (int i = 0; i < LAST_READS && job_pipe_read(&j->err) > 0; i++)
+		;
+}
+
+int job_name_copy(struct job *j, int32_t pid)
+{
+	struct record record = { .kind = RECORD_COPY, .job = j->port.job };
+
+	if (j->state != JOB_SENT)
+		return -ESRCH;
+	record.copy_pid = pid;
+	return link_send(j->link, &record, NULL, 0);
+}
+
+void job_drop_copy(struct job *j, int32_t pid)
+{
+	const struct record record = { .kind = RECORD_COPY, .job = j->port.job, .copy_pid = pid };
+
+	if (j->state == JOB_RUNNING)
+		(void)!link_send(j->link, &record, NULL, 0);
+}
+
+int job_inherit(struct job *j, uint32_t from)
+{
+	const struct record record = { .kind = RECORD_INHERIT,
+				       .job = j->port.job,
+				       .inherit_from = from };
+
+	return j->state == JOB_RUNNING ? link_send(j->link, &record, NULL, 0) : -ESRCH;
+}
+
+int job_park(struct job *j)
+{
+	const struct record record = { .kind = RECORD_PARK, .job = j->port.job };
+
+	return j->state == JOB_RUNNING ? link_send(j->link, &record, NULL, 0) : -ESRCH;
+}
+
+void job_take_output(struct job *j)
+{
+	if (j->state == JOB_RUNNING)
+		job_last_reads(j);
+}
+
+static int on_stream(void *data, uint32_t events)
+{
+	struct job_pipe *s = data;
+
+	(void)events;
+	(void)job_pipe_read(s);
+	return job_maybe_drained(s->job);
+}
+
+static int job_pipe_watch(struct job_pipe *s)
+{
+	const struct job *j = s->job;
+
+	if (s->fd < 0 || s->source)
+		return 0;
+	return loop_add_fd(j->loop, s->fd, EPOLLIN, (struct handler){ on_stream, s }, &s->source);
+}
+
+static int watch_output(struct job *j)
+{
+	int r = job_pipe_watch(&j->out);
+
+	return r < 0 ? r : job_pipe_watch(&j->err);
+}
+
+static int on_quiet_end(void *data, uint32_t events)
+{
+	struct job *j = data;
+	int r = watch_output(j);
+
+	(void)events;
+	return r < 0 ? job_fault(j, r) : 0;
+}
+
+/* With `quiet`, the pipes are watched only after QUIET_MS: a short run's output is read at its end, without further wake-ups. */
+static int job_expect_output(struct job *j)
+{
+	if (!j->in.quiet || j->in.tty || j->in.output_total_bytes < QUIET_BYTES)
+		return watch_output(j);
+	return loop_add_timer(j->loop, j->outcome.sent_ns + QUIET_MS * NS_PER_MS,
+			      (struct handler){ on_quiet_end, j }, &j->quiet);
+}
+
+static int make_input(struct job *j, int *ret)
+{
+	int pair[2];
+
+	if (pipe2(pair, O_CLOEXEC) < 0)
+		return -errno;
+	*ret = pair[0];
+	j->feed.to_fd = pair[1];
+	return 0;
+}
+
+static int copy_given(int fd, int *ret)
+{
+	(void)fd_close(*ret);
+	*ret = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+	return *ret < 0 ? -errno : 0;
+}
+
+/* The program's end of the pipe of stdout is its stderr, too. */
+static int merge_stderr(struct run_fds *w, int ret[3])
+{
+	w->err[0] = fd_close(w->err[0]);
+	(void)fd_close(ret[2]);
+	ret[2] = fcntl(ret[1], F_DUPFD_CLOEXEC, 3);
+	return ret[2] < 0 ? -errno : 0;
+}
+
+static int job_make_stdio(struct job *j, int ret[3])
+{
+	struct run_fds own = { 0 }, w;
+	bool made_ahead = j->in.run_fds && j->in.run_fds->made && !j->in.tty;
+	int r = run_fds_take(j->in.run_fds ? j->in.run_fds : &own, &w);
+
+	if (r < 0)
+		return r;
+	j->made_ahead = made_ahead;
+	j->ticket_fd = TAKE_FD(w.ticket_fd);
+	ret[1] = TAKE_FD(w.out[1]);
+	ret[2] = TAKE_FD(w.err[1]);
+	if (j->in.merge_stderr)
+		r = merge_stderr(&w, ret);
+	/* With a terminal the pipes are not used: input and output go over the terminal that STARTED brings. */
+	if (!j->in.tty) {
+		j->err.fd = TAKE_FD(w.err[0]);
+		if (j->in.given_stdout > 0)
+			r = r < 0 ? r : copy_given(j->in.given_stdout, &ret[1]);
+		else
+			j->out.fd = TAKE_FD(w.out[0]);
+		if (r >= 0 && (j->in.channel_fd > 0 || j->in.given_stdin > 0))
+			r = copy_given(MAX(j->in.channel_fd, j->in.given_stdin), &ret[0]);
+		else if (r >= 0 && (j->in.stdin_data.data || j->in.stdin_fd >= 0))
+			r = make_input(j, &ret[0]);
+	}
+	run_fds_done(&w);
+	return r;
+}
+
+/* --- descriptors of the next run --- */
+
+static int make_pipe(int ret[2])
+{
+	if (pipe2(ret, O_CLOEXEC) < 0)
+		return -errno;
+	/* Only the front's end is non-blocking: the program would see the flag on its own end. */
+	return fcntl(ret[0], F_SETFL, O_RDONLY | O_NONBLOCK) < 0 ? -errno : 0;
+}
+
+int run_fds_make(struct run_fds *w)
+{
+	int r;
+
+	if (w->made)
+		return 0;
+	*w = (struct run_fds){ true, { -EBADF, -EBADF }, { -EBADF, -EBADF }, -EBADF };
+	r = make_pipe(w->out);
+	if (r == 0)
+		r = make_pipe(w->err);
+	if (r == 0) {
+		w->ticket_fd = eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK);
+		r = w->ticket_fd < 0 ? -errno : 0;
+	}
+	if (r < 0)
+		run_fds_done(w);
+	return r;
+}
+
+int run_fds_take(struct run_fds *w, struct run_fds *ret)
+{
+	int r = run_fds_make(w);
+
+	if (r < 0)
+		return r;
+	*ret = *w;
+	w->made = false;
+	return 0;
+}
+
+void run_fds_done(struct run_fds *w)
+{
+	if (!w->made)
+		return;
+	(void)fd_close(w->ticket_fd);
+	for (int i = 0; i < 2; i++) {
+		(void)fd_close(w->out[i]);
+		(void)fd_close(w->err[i]);
+	}
+	w->made = false;
+}
+
+/* --- idleness --- */
+
+enum { PERIOD_MIN_MS = 10, PERIOD_MAX_MS = 500 };
+
+int64_t idleness_period_ns(const struct idleness *i)
+{
+	int64_t ms = i->timeout_ms / 5;
+
+	return MIN(MAX(ms, PERIOD_MIN_MS), PERIOD_MAX_MS) * NS_PER_MS;
+}
+
+/* A sleeping program uses some CPU: less than a hundredth of the time does not count. */
+bool idleness_is_over(struct idleness *i, const struct usage *usage, int64_t now_ns)
+{
+	int64_t noise_us = MAX(idleness_period_ns(i) / 1000 / 100, 1000);
+
+	if (i->timeout_ms <= 0)
+		return false;
+	if (usage->user_us >= 0 && usage->system_us >= 0) {
+		int64_t cpu_us = usage->user_us + usage->system_us;
+
+		if (cpu_us - i->cpu_us >= noise_us)
+			i->active_ns = now_ns;
+		i->cpu_us = cpu_us;
+	}
+	return now_ns - i->active_ns >= i->timeout_ms * NS_PER_MS;
 }
