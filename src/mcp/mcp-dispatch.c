@@ -328,7 +328,7 @@ bool mcp_lists_may_change(const struct mcp *m)
 	return changes;
 }
 
-static json_t *capabilities(const struct mcp *m, enum mcp_era era)
+static json_t *server_capabilities(const struct mcp *m, enum mcp_era era)
 {
 	const int changes = mcp_lists_may_change(m);
 	json_t *able = json_pack("{s:{s:b}, s:{s:b}, s:{s:b, s:b}, s:{}}", "tools", "listChanged",
@@ -368,8 +368,8 @@ int mcp_answer_initialize(struct mcp_call *call, const json_t *params)
 	(void)snprintf(call->session, sizeof(call->session), "%s", c->id);
 	mcp_call_result(call,
 			json_pack("{s:s, s:o, s:o, s:s}", "protocolVersion", c->version,
-				  "capabilities", capabilities(call->mcp, MCP_LEGACY), "serverInfo",
-				  mcp_server_info(), "instructions", instructions));
+				  "capabilities", server_capabilities(call->mcp, MCP_LEGACY),
+				  "serverInfo", mcp_server_info(), "instructions", instructions));
 	return 0;
 }
 
@@ -377,7 +377,7 @@ int mcp_answer_discover(struct mcp_call *call, const json_t *params _unused_)
 {
 	mcp_call_result(call,
 			json_pack("{s:[s], s:o, s:s}", "supportedVersions", MCP_MODERN_VERSION,
-				  "capabilities", capabilities(call->mcp, MCP_MODERN),
+				  "capabilities", server_capabilities(call->mcp, MCP_MODERN),
 				  "instructions", instructions));
 	return 0;
 }

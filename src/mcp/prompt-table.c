@@ -11,7 +11,7 @@
 
 enum { PROMPT_BYTES_MAX = 4 << 20, REPORT_COST = 12 << 10 };
 
-static const char *given(const json_t *arguments, const char *key)
+static const char *prompt_argument(const json_t *arguments, const char *key)
 {
 	const char *text = json_string_value(json_object_get(arguments, key));
 
@@ -97,7 +97,7 @@ static int get_explain_failure(struct mcp_call *call, const json_t *arguments)
 
 static int get_run_tests(struct mcp_call *call, const json_t *arguments)
 {
-	const char *language = given(arguments, "language");
+	const char *language = prompt_argument(arguments, "language");
 	_cleanup_buf_ struct buf text = { 0 };
 	int r;
 
@@ -125,7 +125,8 @@ static int get_run_tests(struct mcp_call *call, const json_t *arguments)
 
 static int get_plot_file(struct mcp_call *call, const json_t *arguments)
 {
-	const char *path = given(arguments, "path"), *id = given(arguments, "session_id");
+	const char *path = prompt_argument(arguments, "path"),
+		   *id = prompt_argument(arguments, "session_id");
 	_cleanup_buf_ struct buf text = { 0 };
 	int r;
 
@@ -146,7 +147,8 @@ static int get_plot_file(struct mcp_call *call, const json_t *arguments)
 
 static int get_try_fixes(struct mcp_call *call, const json_t *arguments)
 {
-	const char *id = given(arguments, "session_id"), *goal = given(arguments, "goal");
+	const char *id = prompt_argument(arguments, "session_id"),
+		   *goal = prompt_argument(arguments, "goal");
 	_cleanup_buf_ struct buf text = { 0 };
 	int r;
 

@@ -62,7 +62,7 @@ static void listener_say(struct mcp_call *call, const char *method, json_t *para
 	mcp_call_say(call, mcp_make_notification(method, params));
 }
 
-static void tell(const struct mcp_subscription *s, const char *method, json_t *params)
+static void subscription_tell(const struct mcp_subscription *s, const char *method, json_t *params)
 {
 	if (s->call)
 		listener_say(s->call, method, params);
@@ -78,9 +78,10 @@ static void tell_change(struct mcp_subscription *s)
 	s->dirty = false;
 	s->told_ns = clock_now_ns();
 	if (!s->is_task)
-		tell(s, "notifications/resources/updated", json_pack("{s:s}", "uri", s->uri));
+		subscription_tell(s, "notifications/resources/updated",
+				  json_pack("{s:s}", "uri", s->uri));
 	else if (engine_get(s->mcp->options.engine, NULL, s->execution, &execution, &err) == 0)
-		tell(s, "notifications/tasks", mcp_task_state(s->uri, execution));
+		subscription_tell(s, "notifications/tasks", mcp_task_state(s->uri, execution));
 }
 
 /* --- watching --- */
@@ -97,7 +98,7 @@ static void subscription_free(struct mcp_subscription **at)
 }
 
 /* Takes what has happened. A task is told of at its end only. */
-static void follow(struct mcp_subscription *s)
+static void subscription_follow(struct mcp_subscription *s)
 {
 	struct event event;
 	int r = 1;
@@ -121,12 +122,12 @@ static void follow(struct mcp_subscription *s)
 
 static void on_subscribed(void *data)
 {
-	follow(data);
+	subscription_follow(data);
 }
 
 static int on_subscription_time(void *data, uint32_t events _unused_)
 {
-	follow(data);
+	subscription_follow(data);
 	return 0;
 }
 
@@ -172,7 +173,7 @@ struct subject {
 	bool is_task;
 };
 
-static int subscribe(struct mcp_call *call, struct subject to, struct error *err)
+static int subscription_add(struct mcp_call *call, struct subject to, struct error *err)
 {
 	struct mcp *m = call->mcp;
 	struct mcp_client *client = call->era == MCP_LEGACY ? call->client : NULL;
@@ -207,8 +208,8 @@ static int subscribe(struct mcp_call *call, struct subject to, struct error *err
 	return error_oom(err);
 }
 
-static void unsubscribe(struct mcp *m, const struct mcp_client *client, const struct mcp_call *call,
-			const char *uri)
+static void subscription_drop(struct mcp *m, const struct mcp_client *client,
+			      const struct mcp_call *call, const char *uri)
 {
 	struct mcp_subscription **at = &m->subscriptions;
 
@@ -222,7 +223,7 @@ static void unsubscribe(struct mcp *m, const struct mcp_client *client, const st
 void mcp_unsubscribe_all(struct mcp *m, const struct mcp_client *client,
 			 const struct mcp_call *call)
 {
-	unsubscribe(m, client, call, NULL);
+	subscription_drop(m, client, call, NULL);
 }
 
 /* --- legacy: resources/subscribe --- */
@@ -251,8 +252,8 @@ int mcp_answer_subscribe(struct mcp_call *call, const json_t *params)
 		return 0;
 	to = (struct subject){ call->uri.text,
 			       row->is_execution ? mcp_uri_value(&call->uri, "id") : NULL, false };
-	unsubscribe(call->mcp, call->client, NULL, to.uri);
-	if (subscribe(call, to, &err) < 0)
+	subscription_drop(call->mcp, call->client, NULL, to.uri);
+	if (subscription_add(call, to, &err) < 0)
 		mcp_call_error(call, &err);
 	else
 		mcp_call_result(call, json_object());
@@ -263,7 +264,7 @@ int mcp_answer_unsubscribe(struct mcp_call *call, const json_t *params)
 {
 	if (!subject_row(call, params))
 		return 0;
-	unsubscribe(call->mcp, call->client, NULL, call->uri.text);
+	subscription_drop(call->mcp, call->client, NULL, call->uri.text);
 	mcp_call_result(call, json_object());
 	return 0;
 }
@@ -300,18 +301,19 @@ static int honour_resource(struct mcp_call *call, const char *text, struct error
 
 	if (!row)
 		return -ENOENT;
-	return subscribe(call,
-			 (struct subject){ text,
-					   row->is_execution ? mcp_uri_value(&uri, "id") : NULL,
-					   false },
-			 err);
+	return subscription_add(
+		call,
+		(struct subject){ text, row->is_execution ? mcp_uri_value(&uri, "id") : NULL,
+				  false },
+		err);
 }
 
 static int honour_task(struct mcp_call *call, const char *id, struct error *err)
 {
 	const char *execution = mcp_task_execution(call, id);
 
-	return execution ? subscribe(call, (struct subject){ id, execution, true }, err) : -ENOENT;
+	return execution ? subscription_add(call, (struct subject){ id, execution, true }, err)
+			 : -ENOENT;
 }
 
 struct wish {

@@ -61,10 +61,10 @@ enum mcp_era mcp_era_of(const struct mcp_message *m, const struct mcp_headers *h
 									     : MCP_LEGACY;
 }
 
-static struct mcp_refusal refusal(enum mcp_outcome outcome, int code, const char *fmt, ...)
+static struct mcp_refusal refuse_version(enum mcp_outcome outcome, int code, const char *fmt, ...)
 	_printf_(3, 4);
 
-static struct mcp_refusal refusal(enum mcp_outcome outcome, int code, const char *fmt, ...)
+static struct mcp_refusal refuse_version(enum mcp_outcome outcome, int code, const char *fmt, ...)
 {
 	struct mcp_refusal r = { .outcome = outcome, .code = code };
 	va_list args;
@@ -82,13 +82,14 @@ static struct mcp_refusal judge_meta(const struct mcp_message *m)
 	const json_t *meta = meta_of(m);
 
 	if (!json_is_object(meta))
-		return refusal(MCP_BAD_META, MCP_INVALID_PARAMS, "params._meta: give an object");
+		return refuse_version(MCP_BAD_META, MCP_INVALID_PARAMS,
+				      "params._meta: give an object");
 	if (!json_is_string(json_object_get(meta, MCP_META_VERSION)))
-		return refusal(MCP_BAD_META, MCP_INVALID_PARAMS,
-			       "params._meta: give " MCP_META_VERSION " as a text");
+		return refuse_version(MCP_BAD_META, MCP_INVALID_PARAMS,
+				      "params._meta: give " MCP_META_VERSION " as a text");
 	if (!json_is_object(json_object_get(meta, MCP_META_ABLE)))
-		return refusal(MCP_BAD_META, MCP_INVALID_PARAMS,
-			       "params._meta: give " MCP_META_ABLE " as an object");
+		return refuse_version(MCP_BAD_META, MCP_INVALID_PARAMS,
+				      "params._meta: give " MCP_META_ABLE " as an object");
 	return accepted;
 }
 
@@ -127,14 +128,14 @@ static struct mcp_refusal compare_header(const char *header, struct span value, 
 	size_t n = 0;
 
 	if (!value.data)
-		return refusal(MCP_HEADER_MISMATCH, MCP_HEADERS_DISAGREE,
-			       "the header %s is missing", header);
+		return refuse_version(MCP_HEADER_MISMATCH, MCP_HEADERS_DISAGREE,
+				      "the header %s is missing", header);
 	if (header_text(span_trim(value), &text, &n) < 0)
-		return refusal(MCP_HEADER_MISMATCH, MCP_HEADERS_DISAGREE,
-			       "the header %s cannot be decoded", header);
+		return refuse_version(MCP_HEADER_MISMATCH, MCP_HEADERS_DISAGREE,
+				      "the header %s cannot be decoded", header);
 	if (!body.data || n != body.len || memcmp(text, body.data, n) != 0)
-		return refusal(MCP_HEADER_MISMATCH, MCP_HEADERS_DISAGREE,
-			       "the header %s and the body disagree", header);
+		return refuse_version(MCP_HEADER_MISMATCH, MCP_HEADERS_DISAGREE,
+				      "the header %s and the body disagree", header);
 	return accepted;
 }
 
@@ -144,8 +145,8 @@ static struct mcp_refusal judge_version(struct span version)
 
 	if (span_is(version, MCP_MODERN_VERSION))
 		return r;
-	r = refusal(MCP_UNSUPPORTED_VERSION, MCP_VERSION_UNSUPPORTED,
-		    "Unsupported protocol version: %.64s", version.data);
+	r = refuse_version(MCP_UNSUPPORTED_VERSION, MCP_VERSION_UNSUPPORTED,
+			   "Unsupported protocol version: %.64s", version.data);
 	r.data = json_pack("{s:[s], s:s%}", "supported", MCP_MODERN_VERSION, "requested",
 			   version.data, version.len);
 	return r;

@@ -26,7 +26,7 @@ static json_t *setup_error(const char *words, const char *message)
 }
 
 /* given: the argument; NULL: there is none. */
-static json_t *unsupported(const json_t *given, const struct tool_language *languages)
+static json_t *tool_unsupported(const json_t *given, const struct tool_language *languages)
 {
 	const char *language = json_is_string(given) ? json_string_value(given) : "";
 	_cleanup_buf_ struct buf words = { 0 }, message = { 0 };
@@ -171,7 +171,7 @@ int tool_read(const json_t *arguments, const struct tool_options *options, struc
 	while (l->name && strcmp(l->name, name) != 0)
 		l++;
 	if (!l->name)
-		call.answer = unsupported(given, options->languages);
+		call.answer = tool_unsupported(given, options->languages);
 	else if (json_string_length(code) == 0)
 		call.answer = setup_error("No code provided or invalid code format",
 					  "Code must be a non-empty string");

@@ -4,7 +4,7 @@
 
 #include <ctype.h>
 
-static struct span skip(struct span s, size_t n)
+static struct span multipart_skip(struct span s, size_t n)
 {
 	return (struct span){ s.data + n, s.len - n };
 }
@@ -22,7 +22,7 @@ static int take_until(struct span *rest, struct span mark, struct span *ret)
 	if (!at)
 		return -EBADMSG;
 	*ret = (struct span){ rest->data, (size_t)(at - rest->data) };
-	*rest = skip(*rest, ret->len + mark.len);
+	*rest = multipart_skip(*rest, ret->len + mark.len);
 	return 0;
 }
 
@@ -37,12 +37,12 @@ static int take_parameter(struct span *rest, struct span *ret_name, struct span 
 		return 0;
 	if (*rest->data != ';')
 		return -EBADMSG;
-	*rest = skip(*rest, 1);
+	*rest = multipart_skip(*rest, 1);
 	if (take_until(rest, span_of("="), ret_name) < 0)
 		return -EBADMSG;
 	*ret_name = span_trim(*ret_name);
 	if (begins_with(*rest, "\"")) {
-		*rest = skip(*rest, 1);
+		*rest = multipart_skip(*rest, 1);
 		/* A quote in the value would end it here, and what follows is no parameter then. */
 		return take_until(rest, span_of("\""), ret_value) < 0 ? -EBADMSG : 1;
 	}
@@ -50,7 +50,7 @@ static int take_parameter(struct span *rest, struct span *ret_name, struct span 
 	value.len = 0;
 	while (value.len < rest->len && !memchr("; \t\"", value.data[value.len], 4))
 		value.len++;
-	*rest = skip(*rest, value.len);
+	*rest = multipart_skip(*rest, value.len);
 	*ret_value = value;
 	return 1;
 }
@@ -70,7 +70,7 @@ static bool is_boundary(struct span s)
 static int take_line_end(struct multipart *m)
 {
 	if (begins_with(m->rest, "\r\n")) {
-		m->rest = skip(m->rest, 2);
+		m->rest = multipart_skip(m->rest, 2);
 		return 1;
 	}
 	if (span_is(m->rest, "--") || span_is(m->rest, "--\r\n"))
@@ -85,7 +85,7 @@ int multipart_init(struct multipart *m, struct span content_type, struct span bo
 	int r;
 
 	if (media_end)
-		rest = skip(content_type, (size_t)(media_end - content_type.data));
+		rest = multipart_skip(content_type, (size_t)(media_end - content_type.data));
 	while ((r = take_parameter(&rest, &name, &value)) > 0)
 		if (span_is_nocase(name, "boundary"))
 			boundary = value;
@@ -97,13 +97,13 @@ int multipart_init(struct multipart *m, struct span content_type, struct span bo
 	/* The first boundary has no line before it. */
 	if (body.len < m->mark_len - 2 || memcmp(body.data, m->mark + 2, m->mark_len - 2) != 0)
 		return -EBADMSG;
-	m->rest = skip(body, m->mark_len - 2);
+	m->rest = multipart_skip(body, m->mark_len - 2);
 	return 0;
 }
 
 static int read_disposition(struct span value, struct multipart_part *part)
 {
-	struct span rest = skip(value, MIN(strlen("form-data"), value.len)), name, text;
+	struct span rest = multipart_skip(value, MIN(strlen("form-data"), value.len)), name, text;
 	int r;
 
 	if (value.len < strlen("form-data") ||
@@ -140,7 +140,7 @@ static int read_part_head(struct multipart *m, struct multipart_part *part)
 		    (part->name.data || read_disposition(span_trim(line), part) < 0))
 			return -EBADMSG;
 	}
-	m->rest = skip(m->rest, (size_t)(head.data - m->rest.data));
+	m->rest = multipart_skip(m->rest, (size_t)(head.data - m->rest.data));
 	return part->name.data ? 0 : -EBADMSG;
 }
 

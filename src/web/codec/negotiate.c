@@ -25,7 +25,7 @@ static int read_weight(struct span text)
  * How closely a range of an Accept header matches a type: 3 exactly, 2 by its first half, 1 by a wildcard, 0
  * not.
  */
-static int closeness(struct span range, const char *type)
+static int accept_closeness(struct span range, const char *type)
 {
 	size_t main_len = strcspn(type, "/") + 1;
 
@@ -42,7 +42,7 @@ static int closeness(struct span range, const char *type)
 }
 
 /* The weight of a type: that of the closest matching range; 0 without one. */
-static int weigh(struct span accept, const char *type)
+static int accept_weigh(struct span accept, const char *type)
 {
 	int best = 0, weight = 0;
 	struct span item, part;
@@ -57,7 +57,7 @@ static int weigh(struct span accept, const char *type)
 			if (part.len > 2 && (part.data[0] | 0x20) == 'q' && part.data[1] == '=')
 				q = read_weight((struct span){ part.data + 2, part.len - 2 });
 		}
-		close = closeness(span_trim(range), type);
+		close = accept_closeness(span_trim(range), type);
 		if (q >= 0 && close > best) {
 			best = close;
 			weight = q;
@@ -74,7 +74,7 @@ const char *accept_choose(struct span accept, const char *const *types)
 	if (!accept.data)
 		return types[0];
 	for (; *types; types++) {
-		int weight = weigh(accept, *types);
+		int weight = accept_weigh(accept, *types);
 
 		if (weight > best) {
 			best = weight;

@@ -137,7 +137,7 @@ struct problem auth_check_origin(const struct auth_rules *rules, const struct co
 	return NO_PROBLEM;
 }
 
-static struct span bearer(const struct http_request *head)
+static struct span auth_bearer(const struct http_request *head)
 {
 	struct span value = http_request_field(head, "authorization"), scheme;
 
@@ -183,7 +183,7 @@ struct problem auth_check_caller(const struct auth_rules *rules, const struct co
 	 * one.
 	 */
 	if (given > 0 && rules->n_tokens > 0) {
-		struct span text = bearer(head);
+		struct span text = auth_bearer(head);
 
 		if (given == 1 && text.len > 0)
 			token = find_token(rules, text);

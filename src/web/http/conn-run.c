@@ -234,7 +234,7 @@ static void step_flush(struct conn *c)
 }
 
 /* Takes one step that needs no more bytes; false: there is none. */
-static bool step(struct conn *c)
+static bool conn_step(struct conn *c)
 {
 	enum conn_state before = c->state;
 	size_t in_before = c->in.len;
@@ -272,7 +272,7 @@ static bool step(struct conn *c)
 /* Up to the end of one request: the next one has a slice of its own. */
 static void run_steps(struct conn *c)
 {
-	while (step(c))
+	while (conn_step(c))
 		if (c->state == CONN_IDLE && c->in.len > 0) {
 			conn_poke(c);
 			return;
@@ -451,7 +451,7 @@ int conn_on_io(void *data, uint32_t events)
 	return 0;
 }
 
-static void expire(struct conn *c)
+static void conn_expire(struct conn *c)
 {
 	c->server->stats.timed_out++;
 	switch (c->state) {
@@ -473,7 +473,7 @@ static void on_due(struct conn *c)
 {
 	c->armed_ns = INT64_MAX;
 	if (c->deadline_ns <= clock_now_ns()) {
-		expire(c);
+		conn_expire(c);
 		if (c->state != CONN_GONE)
 			run_steps(c);
 	}

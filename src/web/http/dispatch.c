@@ -398,7 +398,7 @@ static int read_json(struct request_ctx *ctx)
 	return -EINVAL;
 }
 
-static void call(struct request_ctx *ctx)
+static void dispatch_call(struct request_ctx *ctx)
 {
 	static const struct error failed = { .code = ERROR_INTERNAL };
 	bool freed = false;
@@ -488,7 +488,7 @@ static void handle_on_fiber(void *data)
 	struct request_ctx *ctx = data;
 
 	if (ctx->json || read_json(ctx) >= 0)
-		call(ctx);
+		dispatch_call(ctx);
 }
 
 void dispatch_slow(struct slice *t)
@@ -514,7 +514,7 @@ static void stand_in_line(struct request_ctx *ctx)
 	server_want_slices(ctx->server);
 }
 
-static void handle(struct request_ctx *ctx)
+static void dispatch_here(struct request_ctx *ctx)
 {
 	const struct route *route = ctx->match.route;
 
@@ -525,7 +525,7 @@ static void handle(struct request_ctx *ctx)
 		ctx->handling = false;
 		stand_in_line(ctx);
 	} else {
-		call(ctx);
+		dispatch_call(ctx);
 	}
 }
 
@@ -534,7 +534,7 @@ void dispatch_ready(struct request_ctx *ctx)
 	if (worker_wants(ctx->body.len) || (ctx->match.route->flags & ROUTE_SLOW))
 		stand_in_line(ctx);
 	else
-		handle(ctx);
+		dispatch_here(ctx);
 }
 
 void dispatch_handler(struct request_ctx *ctx)

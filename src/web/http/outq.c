@@ -74,7 +74,7 @@ int outq_take(struct outq *q, char *data, size_t n)
 	return 0;
 }
 
-static void drop(struct outq *q, size_t n)
+static void outq_drop(struct outq *q, size_t n)
 {
 	q->bytes -= n;
 	while (n > 0) {
@@ -117,7 +117,7 @@ int64_t outq_send(struct outq *q, int fd)
 			break;
 		if (n < 0)
 			return n;
-		drop(q, (size_t)n);
+		outq_drop(q, (size_t)n);
 		sent += n;
 	}
 	return sent;

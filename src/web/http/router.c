@@ -30,7 +30,7 @@ static bool rest_is_full(const struct uri *uri, size_t from)
 }
 
 /* The rank of the pattern for this path; 0: no match. */
-static uint64_t rank(const char *pattern, const struct uri *uri)
+static uint64_t route_rank(const char *pattern, const struct uri *uri)
 {
 	struct span rest = span_of(pattern + 1), part;
 	uint64_t value = 1;
@@ -114,11 +114,11 @@ int router_match(const struct router *router, enum http_method method, const str
 
 	/* The most literal pattern decides for all methods, so that Allow and dispatch agree. */
 	while ((row = next_row(router, &table, &at)))
-		best = MAX(best, rank(row->pattern, uri));
+		best = MAX(best, route_rank(row->pattern, uri));
 	for (table = at = 0; best > 0 && (row = next_row(router, &table, &at));) {
 		bool streams = row->flags & (ROUTE_STREAMS | ROUTE_UPGRADES);
 
-		if (rank(row->pattern, uri) != best)
+		if (route_rank(row->pattern, uri) != best)
 			continue;
 		m.path_known = true;
 		m.flags |= row->flags;

@@ -320,7 +320,7 @@ static int read_peer(int fd, const struct listener *l, struct conn_peer *ret)
  * The limit of one caller is looked at when a request names the caller. Where nothing else is left, any connection without a request
  * gives way, the oldest first, but for those that came in this round: whether they say something is not known yet.
  */
-static void admit(struct server *s, const struct listener *l, int fd, int64_t round_ns)
+static void server_admit(struct server *s, const struct listener *l, int fd, int64_t round_ns)
 {
 	const struct server_limits *limits = &s->config.limits;
 	const uint32_t most = limits->connections + limits->connections_reserve;
@@ -367,7 +367,7 @@ static int on_accept(void *data, uint32_t events)
 		int fd = accept4(own->listener.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
 		if (fd >= 0) {
-			admit(s, &own->listener, fd, round_ns);
+			server_admit(s, &own->listener, fd, round_ns);
 			continue;
 		}
 		if (errno == EAGAIN)

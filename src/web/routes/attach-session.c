@@ -63,7 +63,7 @@ static struct session_attach *attach_of_socket(struct event_socket *s)
 /* --- answers --- */
 
 /* Sends the answer with the id of its message; takes over the tree. */
-static void answer(struct session_attach *a, const json_t *id, json_t *tree)
+static void attach_answer(struct session_attach *a, const json_t *id, json_t *tree)
 {
 	if (tree && id)
 		(void)json_object_set(tree, "id", (json_t *)(uintptr_t)id);
@@ -79,11 +79,11 @@ static void answer_error(struct session_attach *a, const json_t *id, const struc
 	(void)json_object_del(tree, "status");
 	if (tree)
 		(void)json_object_set_new(tree, "type", json_string("error"));
-	answer(a, id, tree);
+	attach_answer(a, id, tree);
 }
 
-static void complain(struct session_attach *a, const json_t *id, const char *field,
-		     const char *detail)
+static void attach_refuse(struct session_attach *a, const json_t *id, const char *field,
+			  const char *detail)
 {
 	struct error err = { 0 };
 
@@ -167,9 +167,9 @@ static void take_execute(struct session_attach *a, json_t *message, const json_t
 		answer_error(a, id, &err);
 		return;
 	}
-	answer(a, id,
-	       json_pack("{s:s, s:s}", "type", "accepted", "execution",
-			 execution_id(sent.execution)));
+	attach_answer(a, id,
+		      json_pack("{s:s, s:s}", "type", "accepted", "execution",
+				execution_id(sent.execution)));
 	for (f = a->first; f && strcmp(f->id, execution_id(sent.execution)) != 0;)
 		f = f->next;
 	if (f && calls)
@@ -183,16 +183,16 @@ static void take_return(struct session_attach *a, json_t *message, const json_t 
 	struct error err = { 0 };
 
 	if (!call)
-		complain(a, id, "call_id", "call_id: give the call_id of the host_call event");
+		attach_refuse(a, id, "call_id", "call_id: give the call_id of the host_call event");
 	else if (session_answer(a->listener.session, call, message, &err) < 0)
 		answer_error(a, id, &err);
 }
 
 static void answer_interrupt(struct session_attach *a, const json_t *id, bool did, bool kept)
 {
-	answer(a, id,
-	       json_pack("{s:s, s:b, s:s}", "type", "interrupted", "interrupted", did, "state",
-			 kept ? "kept" : "lost"));
+	attach_answer(a, id,
+		      json_pack("{s:s, s:b, s:s}", "type", "interrupted", "interrupted", did,
+				"state", kept ? "kept" : "lost"));
 }
 
 static void question_free(struct attach_question *q)
@@ -219,8 +219,9 @@ static void on_question_answered(void *data, struct session *s, const struct err
 	else if (a && q->interrupts)
 		answer_interrupt(a, q->id, true, session_kept(s));
 	else if (a)
-		answer(a, q->id,
-		       json_pack("{s:s, s:o}", "type", "reset", "session", session_to_json(s)));
+		attach_answer(
+			a, q->id,
+			json_pack("{s:s, s:o}", "type", "reset", "session", session_to_json(s)));
 	if (a)
 		tunnel_yield(a->socket.tunnel);
 	question_free(q);
@@ -279,7 +280,7 @@ static void take_reset(struct session_attach *a, json_t *message _unused_, const
 
 static void take_ping(struct session_attach *a, json_t *message _unused_, const json_t *id)
 {
-	answer(a, id, json_pack("{s:s}", "type", "pong"));
+	attach_answer(a, id, json_pack("{s:s}", "type", "pong"));
 }
 
 static const struct attach_message {
@@ -303,9 +304,10 @@ static void take_message(struct session_attach *a, json_t *message)
 			kind = &attach_messages[i];
 	if (id && !json_is_integer(id) &&
 	    (!json_is_string(id) || json_string_length(id) > ID_BYTES_MAX))
-		complain(a, NULL, "id", "id: give a number or a text of at most 128 bytes");
+		attach_refuse(a, NULL, "id", "id: give a number or a text of at most 128 bytes");
 	else if (!kind)
-		complain(a, id, "type", "type: give execute, return, interrupt, reset or ping");
+		attach_refuse(a, id, "type",
+			      "type: give execute, return, interrupt, reset or ping");
 	else if (!a->listener.session)
 		answer_error(a, id, &ended);
 	else
@@ -325,13 +327,13 @@ static void on_session_text(struct event_socket *s, struct span text)
 	} else if (err.code != ERROR_NONE) {
 		answer_error(a, NULL, &err);
 	} else {
-		complain(a, NULL, "type", "the message has too many values");
+		attach_refuse(a, NULL, "type", "the message has too many values");
 	}
 }
 
 static void on_session_bytes(struct event_socket *s, struct span bytes _unused_)
 {
-	complain(attach_of_socket(s), NULL, "type", "send messages as text frames with JSON");
+	attach_refuse(attach_of_socket(s), NULL, "type", "send messages as text frames with JSON");
 }
 
 /* --- the connection --- */

@@ -351,7 +351,7 @@ static bool is_closed(const struct event_socket *s)
 }
 
 /* Turns events into frames while there is room; a round is limited, so that others are served. */
-static int fetch(struct event_socket *s)
+static int socket_fetch(struct event_socket *s)
 {
 	struct event event;
 	int r;
@@ -385,7 +385,7 @@ void event_socket_pump(struct event_socket *s)
 	if (r == 0)
 		r = send_frames(s);
 	if (r == 0)
-		r = fetch(s);
+		r = socket_fetch(s);
 	if (r == 0) {
 		s->paused = (s->ops->on_pumped && s->ops->on_pumped(s)) ||
 			    wslay_event_get_queued_msg_count(s->frames) > ANSWERS_MAX;

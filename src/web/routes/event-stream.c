@@ -112,7 +112,7 @@ static bool is_large(const json_t *value, size_t *bytes)
 	return false;
 }
 
-static void pump(struct event_response *s);
+static void stream_pump(struct event_response *s);
 static void finish_stream(struct event_response *s, int r);
 
 struct event_encoding {
@@ -225,7 +225,7 @@ static void finish_stream(struct event_response *s, int r)
 		response_abort(ctx);
 }
 
-static void pump(struct event_response *s)
+static void stream_pump(struct event_response *s)
 {
 	struct event event;
 	size_t made = 0;
@@ -270,7 +270,7 @@ static void on_drain(void *data)
 	struct event_response *s = data;
 
 	s->full = false;
-	pump(s);
+	stream_pump(s);
 }
 
 static void on_lost(void *data)
@@ -306,7 +306,7 @@ static int on_ping(void *data, uint32_t events)
 	if (buf_puts(&s->text, EVENT_COMMENT) < 0)
 		return 0;
 	s->pieces = (struct pieces){ .parts = { { s->text.data, s->text.len } } };
-	pump(s);
+	stream_pump(s);
 	return 0;
 }
 
@@ -344,7 +344,7 @@ int stream_begin(struct request_ctx *ctx, const struct stream_source *source)
 	watcher_set_ops(s->watcher, &ops);
 	response_on_drain(ctx, on_drain, s);
 	response_on_gone(ctx, on_stream_gone, s);
-	pump(s);
+	stream_pump(s);
 	return 0;
 }
 

@@ -142,7 +142,7 @@ static void refuse_call(struct calling *c, const struct error *err)
 }
 
 /* session NULL: a sandbox of its own. */
-static int submit(struct calling *c, struct session *session)
+static int submit_execute(struct calling *c, struct session *session)
 {
 	struct request_ctx *ctx = c->ctx;
 	struct submission in = {
@@ -207,7 +207,7 @@ static int submit_to_session(struct calling *c)
 			 : error_oom(&err);
 	json_decref(body);
 	if (r >= 0)
-		return submit(c, s);
+		return submit_execute(c, s);
 	refuse_call(c, &err);
 	return 0;
 }
@@ -285,7 +285,7 @@ static int post_execute(struct request_ctx *ctx)
 		return r;
 	}
 	if (c->call.request)
-		return *c->session ? submit_to_session(c) : submit(c, NULL);
+		return *c->session ? submit_to_session(c) : submit_execute(c, NULL);
 	answer = TAKE_PTR(c->call.answer);
 	r = c->call.status;
 	calling_free(c);

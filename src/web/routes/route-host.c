@@ -66,7 +66,7 @@ static void on_answer(void *data, json_t *tree, const struct error *err)
 	free(q);
 }
 
-static int ask(struct api *api, enum executor_question kind, struct error *err)
+static int question_ask(struct api *api, enum executor_question kind, struct error *err)
 {
 	struct question *q;
 	int r;
@@ -115,7 +115,7 @@ static int respond_question(struct request_ctx *ctx, enum executor_question kind
 	struct api *api = request_app(ctx);
 	struct error err = { 0 };
 	struct question_waiter *w;
-	int r = ask(api, kind, &err);
+	int r = question_ask(api, kind, &err);
 
 	if (r < 0)
 		return respond_unanswered(ctx, &err);

@@ -68,8 +68,8 @@ static int send_submission(struct request_ctx *ctx, struct session *session, str
 }
 
 /* Submits with the kind and callbacks of *in. On success *ret is the pending answer. */
-static int submit(struct request_ctx *ctx, struct session *session, struct submission *in,
-		  struct submitted *ret, struct error *err)
+static int submit_request(struct request_ctx *ctx, struct session *session, struct submission *in,
+			  struct submitted *ret, struct error *err)
 {
 	struct pending_answer *p = calloc(1, sizeof(*p));
 	int r;
@@ -126,7 +126,7 @@ static int execute_whole(struct request_ctx *ctx, struct session *session, const
 	struct submitted submitted = { 0 };
 	struct error err = { 0 };
 
-	if (submit(ctx, session, &in, &submitted, &err) < 0)
+	if (submit_request(ctx, session, &in, &submitted, &err) < 0)
 		return respond_error(ctx, &err);
 	/* A repeated request gets the first request's result, which may still be to come. */
 	return submitted.existing[0] ? respond_result(ctx, submitted.existing, INT64_MAX) : 0;
@@ -292,7 +292,7 @@ static int submit_job(struct request_ctx *ctx, struct submission *in)
 	in->on_accepted = on_accepted;
 	in->interactive = request_flag(ctx, "interactive") ||
 			  json_is_true(json_object_get(in->request, "tty"));
-	r = submit(ctx, NULL, in, &submitted, &err);
+	r = submit_request(ctx, NULL, in, &submitted, &err);
 	if (r < 0)
 		return respond_error(ctx, &err);
 	if (!submitted.existing[0])

@@ -28,7 +28,7 @@ static int refuse_value(const struct upload *u, const char *key, const char *why
 	return error_field(u->err, key, "%.64s: %s", key, why);
 }
 
-static int put(struct upload *u, json_t *object, const char *key, json_t *value)
+static int upload_put(struct upload *u, json_t *object, const char *key, json_t *value)
 {
 	if (!object) {
 		json_decref(value);
@@ -42,7 +42,7 @@ static int put(struct upload *u, json_t *object, const char *key, json_t *value)
 }
 
 /* The object of that name, made if there is none. */
-static json_t *below(const struct upload *u, const char *key)
+static json_t *upload_below(const struct upload *u, const char *key)
 {
 	json_t *object = json_object_get(u->request, key);
 
@@ -88,7 +88,7 @@ static int put_tree(struct upload *u, const char *key, struct span text)
 	}
 	value = json_incref(json_array_get(tree, 0));
 	json_decref(tree);
-	return put(u, u->request, key, value);
+	return upload_put(u, u->request, key, value);
 }
 
 static bool is_text_key(const char *key)
@@ -108,14 +108,14 @@ static bool is_text_key(const char *key)
 static int put_value(struct upload *u, const char *key, const char *filename, struct span value)
 {
 	if (is_text_key(key))
-		return put(u, u->request, key, text_or_bytes(value));
+		return upload_put(u, u->request, key, text_or_bytes(value));
 	if (strcmp(key, "archive") == 0)
-		return put(u, u->request, key, base64_text(value));
+		return upload_put(u, u->request, key, base64_text(value));
 	if (filename)
-		return put(u, below(u, "files"), filename, text_or_bytes(value));
+		return upload_put(u, upload_below(u, "files"), filename, text_or_bytes(value));
 	/* `files` is a limit, too, but a form has files. */
 	if (knob_find(key) && strcmp(key, "files") != 0)
-		return put(u, below(u, "limits"), key, text_or_bytes(value));
+		return upload_put(u, upload_below(u, "limits"), key, text_or_bytes(value));
 	return put_tree(u, key, value);
 }
 
@@ -185,7 +185,7 @@ static int read_language(struct upload *u, struct span type)
 	    media.len <= n || !span_is_nocase((struct span){ media.data, n }, prefix))
 		return 0;
 	media = span_trim((struct span){ media.data + n, media.len - n });
-	return put(u, u->request, "language", json_stringn(media.data, media.len));
+	return upload_put(u, u->request, "language", json_stringn(media.data, media.len));
 }
 
 int upload_read(const struct request_ctx *ctx, json_t **ret, struct error *err)

@@ -167,7 +167,8 @@ static int add_member(json_t *object, const char *key, json_t *value)
 }
 
 /* The part that the requests of both documents share. */
-static json_t *native(const struct execute_reading *r, const char *language, struct span code)
+static json_t *native_request(const struct execute_reading *r, const char *language,
+			      struct span code)
 {
 	json_t *input = json_object_get(r->body, "std_input");
 	json_t *request = json_pack("{s:s, s:s%}", "language", language, "code", code.data,
@@ -225,7 +226,7 @@ static int read_002(struct execute_reading *r)
 		unwrapped_done(&u);
 		return e;
 	}
-	request = native(r, r->language, u.code);
+	request = native_request(r, r->language, u.code);
 	unwrapped_done(&u);
 	if (!request ||
 	    add_member(request, "limits",
@@ -284,7 +285,7 @@ static int read_001(struct execute_reading *r)
 	text = (struct span){ json_string_value(code), json_string_length(code) };
 	if (memchr(text.data, '\0', text.len))
 		return refuse_nul(r, text, lower);
-	request = native(r, lower, text);
+	request = native_request(r, lower, text);
 	if (!request || add_member(request, "read_only", json_true()) < 0 ||
 	    (timeout > 0 && isfinite(timeout) &&
 	     add_member(request, "limits",

@@ -52,7 +52,7 @@ static int put_stream(struct buf *out, struct span text, int64_t characters)
  * The start in stderr of Python's report about code that does not compile, after the compiler's warnings; or
  * NULL.
  */
-static const char *uncompiled(const json_t *result, struct span text)
+static const char *find_uncompiled(const json_t *result, struct span text)
 {
 	static const char *const types[] = { "SyntaxError", "IndentationError", "TabError" };
 	const json_t *error = json_object_get(result, "error");
@@ -79,7 +79,7 @@ static const char *uncompiled(const json_t *result, struct span text)
 static int put_errors(struct buf *out, const json_t *result, int64_t characters)
 {
 	struct span text = stream_of(result, "stderr");
-	const char *at = uncompiled(result, text);
+	const char *at = find_uncompiled(result, text);
 	size_t before = at ? (size_t)(at - text.data) : 0;
 	_cleanup_buf_ struct buf whole = { 0 };
 

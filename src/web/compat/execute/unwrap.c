@@ -42,7 +42,7 @@ bool unwrap_names_python(struct span word)
 	return false;
 }
 
-static struct span between(const char *start, const char *end)
+static struct span span_between(const char *start, const char *end)
 {
 	return (struct span){ start, (size_t)(end - start) };
 }
@@ -629,7 +629,7 @@ static struct fence fence_open(struct span text, struct span line, const struct 
 	for (end = start; end < info.len && !is_space(info.data[end]) && info.data[end] != '}';)
 		end++;
 	return (struct fence){ .indent = opening->indent,
-			       .before = between(text.data, line.data),
+			       .before = span_between(text.data, line.data),
 			       .named = unwrap_names_python(
 				       (struct span){ info.data + start, end - start }) };
 }
@@ -646,7 +646,7 @@ static void fence_close_last(struct fence *f, struct span body, size_t ticks)
 		f->closed = true;
 		end = line.data;
 	}
-	f->code = between(body.data, end);
+	f->code = span_between(body.data, end);
 }
 
 /* *rest begins after the opening line; it is moved after the closing line. */
@@ -658,7 +658,7 @@ static void fence_take(struct span *rest, size_t ticks, struct fence *f)
 	while (next_line(rest, &line)) {
 		if (!q.mark && fence_closes(line, ticks)) {
 			f->closed = true;
-			f->code = between(body.data, line.data);
+			f->code = span_between(body.data, line.data);
 			return;
 		}
 		quoting_read(&q, line);
