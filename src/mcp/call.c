@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See call.h: the life of one request from mcp_take() to its answer. */
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -172,6 +173,7 @@ void mcp_call_free(struct mcp_call *call)
 		call->mcp->calls = call->next;
 	if (call->next)
 		call->next->previous = call->previous;
+	assert(!call->client || call->client->n_calls > 0);
 	if (call->client)
 		call->client->n_calls--;
 	mcp_unsubscribe_all(call->mcp, NULL, call);

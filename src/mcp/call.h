@@ -98,3 +98,9 @@ void mcp_call_no_resource(struct mcp_call *call, const char *uri);
 /* --- Content blocks: new references, NULL: no memory --- */
 json_t *mcp_text(const char *text, size_t n); /* bad UTF-8 is replaced */
 json_t *mcp_image(const char *base64, const char *mime_type);
+
+/* --- What clients want to be told of (subscription.c): that a resource or a task has changed, that a list has changed --- */
+enum mcp_change { MCP_TOOLS_CHANGED = 1, MCP_PROMPTS_CHANGED = 2, MCP_RESOURCES_CHANGED = 4 };
+
+/* A list is another one than before. */
+void mcp_lists_changed(struct mcp *m, enum mcp_change change);

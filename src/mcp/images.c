@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See images.h. */
-#include "mcp/images.h"
+/* See tool-shapes.h. */
+#include "mcp/tool-shapes.h"
 
 #include <string.h>
 #include <strings.h>

@@ -10,7 +10,6 @@
 #include "mcp/prompt.h"
 #include "mcp/replay.h"
 #include "mcp/resource.h"
-#include "mcp/subscription.h"
 #include "mcp/tool.h"
 #include "mcp/version.h"
 

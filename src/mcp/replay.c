@@ -2,6 +2,7 @@
 /* See replay.h. */
 #include "mcp/replay.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,6 +25,7 @@ static void drop_oldest(struct mcp_replay *r)
 {
 	struct mcp_kept *k = r->first;
 
+	assert(k && r->bytes >= k->len);
 	r->first = k->next;
 	if (!r->first)
 		r->last = &r->first;

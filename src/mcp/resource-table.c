@@ -8,7 +8,6 @@
 #include "base/loop/worker.h"
 #include "base/utf8.h"
 #include "engine/engine.h"
-#include "mcp/images.h"
 #include "mcp/prompt.h"
 #include "mcp/resource.h"
 #include "mcp/tool-shapes.h"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See subscription.h. Resources that change are those of living executions: a subscription watches the execution's stream. */
-#include "mcp/subscription.h"
+/* See call.h. Resources that change are those of living executions: a subscription watches the execution's stream. */
 
 #include <stdio.h>
 #include <string.h>

@@ -10,7 +10,6 @@
 #include "mcp/input.h"
 #include "mcp/prompt.h"
 #include "mcp/resource.h"
-#include "mcp/subscription.h"
 #include "mcp/tool.h"
 
 struct test_door {

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "mcp/images.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

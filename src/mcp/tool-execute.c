@@ -3,7 +3,6 @@
 
 #include "engine/engine.h"
 #include "mcp/execute/execute-004.h"
-#include "mcp/images.h"
 #include "mcp/tool-shapes.h"
 #include "session/session.h"
 

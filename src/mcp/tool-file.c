@@ -8,7 +8,6 @@
 #include "base/fd.h"
 #include "engine/engine.h"
 #include "mcp/brief.h"
-#include "mcp/images.h"
 #include "mcp/tool-shapes.h"
 #include "session/session.h"
 #include "spec/utf8-json.h"

@@ -5,7 +5,6 @@
 #include "base/timestamp.h"
 #include "engine/engine.h"
 #include "mcp/brief.h"
-#include "mcp/images.h"
 #include "mcp/tool-shapes.h"
 #include "spec/utf8-json.h"
 

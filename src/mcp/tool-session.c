@@ -3,7 +3,6 @@
 #include "base/loop/worker.h"
 #include "engine/engine.h"
 #include "mcp/brief.h"
-#include "mcp/images.h"
 #include "mcp/tool-shapes.h"
 #include "run/analyse/analyse.h"
 #include "session/session.h"

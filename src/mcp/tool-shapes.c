@@ -5,7 +5,7 @@
  */
 #include "mcp/tool-shapes.h"
 
-#define STATUS "success|error|timeout|limit|cancelled|denied|setup_error|interrupted|internal_error"
+#include "spec/result.h"
 
 /* --- arguments --- */
 
@@ -82,7 +82,7 @@ static const struct schema shapes[] = {
 	  "execution_id" },
 	{ "SearchArguments", NULL,
 	  FIELDS({ "text", "string", "words in the code or the output" },
-		 { "status", "queued|running|" STATUS }, { "language", "string" },
+		 { "status", "queued|running|" RESULT_STATUSES }, { "language", "string" },
 		 { "label", "string", "NAME=VALUE" },
 		 { "since", "string", "such as 2026-11-15T10:00:00Z" }, { "until", "string" },
 		 { "limit", "integer 1..20", "default 10" },
@@ -144,7 +144,7 @@ static const struct schema shapes[] = {
 	{ "FileInfo", NULL, FIELDS({ "path", "string" }, { "size", "integer", "bytes" }), "*" },
 	{ "RunResult", NULL,
 	  FIELDS({ "execution_id", "string", "for get_execution, read_output and read_file" },
-		 { "status", "queued|running|" STATUS },
+		 { "status", "queued|running|" RESULT_STATUSES },
 		 { "summary", "string", "how it ended, in one sentence" },
 		 { "suggestion", "string?", "what to do about it" }, { "exit_code", "integer?" },
 		 { "error", "Failure?" }, { "value", "string?", "of the last expression" },

@@ -2,6 +2,7 @@
 /* See work.h. While an execution runs, the newest lines of its output are told as progress, to a client that wants it. */
 #include "mcp/work.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -73,6 +74,7 @@ static void run_work(void *data)
 		work_refuse(w, &cancelled);
 	w->fiber = NULL;
 	w->ended = true;
+	assert(!w->call);
 	if (w->released)
 		work_free(w);
 }

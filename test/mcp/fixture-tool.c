@@ -6,7 +6,6 @@
 
 #include "base/clock.h"
 #include "base/loop/loop.h"
-#include "mcp/subscription.h"
 
 static int call_text(struct mcp_call *call, const json_t *arguments _unused_)
 {

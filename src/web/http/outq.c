@@ -2,6 +2,7 @@
 /* See outq.h. A list of pieces; one call sends many. The last piece has room for small appends. */
 #include "web/http/outq.h"
 
+#include <assert.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
@@ -76,6 +77,7 @@ int outq_take(struct outq *q, char *data, size_t n)
 
 static void outq_drop(struct outq *q, size_t n)
 {
+	assert(n <= q->bytes);
 	q->bytes -= n;
 	while (n > 0) {
 		struct out_piece *p = q->first;

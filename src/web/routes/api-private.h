@@ -103,11 +103,9 @@ int respond_many(struct request_ctx *ctx); /* GET /v1/executions?ids= */
 /* --- route-session.c, route-session-file.c --- */
 struct session *
 session_of(struct request_ctx *ctx); /* of the path; NULL: the request is answered */
-int session_get_files(struct request_ctx *ctx);
+int session_ask_file(struct request_ctx *ctx);
 int session_get_file(struct request_ctx *ctx);
-int session_put_file(struct request_ctx *ctx);
 int session_put_archive(struct request_ctx *ctx); /* route-session-archive.c */
-int session_delete_file(struct request_ctx *ctx);
 
 int stream_get_events(struct request_ctx *ctx);	 /* event-stream.c */
 int attach_get(struct request_ctx *ctx);	 /* attach.c */

@@ -15,6 +15,7 @@
  * An execution goes on when its client disconnects, unless it may call host functions: it would wait for answers in vain, so it is
  * cancelled. Nothing is queued for a slow reader but FOLLOWED_MAX cursors: the events wait in the engine.
  */
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -97,6 +98,7 @@ static void unfollow_first(struct session_attach *a)
 {
 	struct followed *f = a->first;
 
+	assert(f && a->n_followed > 0);
 	a->first = f->next;
 	if (!a->first)
 		a->last = &a->first;

@@ -16,6 +16,7 @@
  *
  * While the program does not read its input, the socket is not read. Disconnecting does not stop the program.
  */
+#include <assert.h>
 #include <signal.h>
 #include <string.h>
 
@@ -74,6 +75,7 @@ static bool on_attach_pumped(struct event_socket *s)
 	struct execution *x = watcher_execution(a->watcher);
 	ssize_t n = 0;
 
+	assert(a->taken <= a->input.len);
 	if (!x || execution_has_ended(x)) {
 		a->taken = a->input.len;
 	} else if (execution_is_running(x)) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See openapi-table.h. */
-#include "web/routes/openapi-table.h"
+/* See openapi.h. */
+#include "web/routes/openapi.h"
 
 #include <stddef.h>
 

@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "web/routes/openapi-table.h"
 #include "web/routes/schema-table.h"
 
 enum { NAME_MAX_BYTES = 256 };

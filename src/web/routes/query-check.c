@@ -9,7 +9,7 @@
 #include "spec/knob.h"
 #include "web/codec/negotiate.h"
 #include "web/routes/api-private.h"
-#include "web/routes/openapi-table.h"
+#include "web/routes/openapi.h"
 #include "web/routes/schema-table.h"
 
 static bool is_of(const struct api_parameter *p, const struct route *route)

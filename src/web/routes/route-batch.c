@@ -3,6 +3,7 @@
  * Many executions in one request: POST /v1/executions:batch accepts or refuses each of its jobs on its own, and
  * GET /v1/executions?ids= reads many back. The jobs of a batch are accepted in one transaction.
  */
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -84,6 +85,7 @@ static void on_item_accepted(void *data, struct execution *x, const struct error
 	else
 		item_accepted(item, execution_id(x), x);
 	item->execution = execution_unref(item->execution);
+	assert(b->unanswered > 0 && b->unanswered <= b->n + 1);
 	if (--b->unanswered == 0)
 		(void)batch_respond(b);
 }

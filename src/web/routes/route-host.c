@@ -216,12 +216,18 @@ static int get_ready(struct request_ctx *ctx)
 				      (json_int_t)h.damaged + h.unsound));
 }
 
-static void put_server(struct metric_text *m, struct api *api)
+static void put_numbers(struct metric_text *m, struct api *api)
 {
+	const struct sessions_counts n = sessions_count(api->sessions);
 	struct server_stats s;
 
 	server_stats(api->server, &s);
 	const struct metric_row rows[] = {
+		{ "atoll_sessions", "Live sessions.", METRIC_GAUGE, (double)n.live },
+		{ "atoll_sessions_created_total", "Sessions that were made.", METRIC_COUNTER,
+		  (double)n.created },
+		{ "atoll_session_executions_total", "Executions that sessions accepted.",
+		  METRIC_COUNTER, (double)n.executions },
 		{ "atoll_http_connections", "Open connections.", METRIC_GAUGE, s.open },
 		{ "atoll_http_connections_total", "Connections accepted.", METRIC_COUNTER,
 		  (double)s.accepted },
@@ -235,20 +241,6 @@ static void put_server(struct metric_text *m, struct api *api)
 		  (double)s.body_bytes },
 		{ "atoll_http_queue_bytes", "Answers that clients have not taken yet.",
 		  METRIC_GAUGE, (double)s.queue_bytes },
-	};
-
-	metric_rows_put(m, rows, ARRAY_SIZE(rows));
-}
-
-static void put_sessions(struct metric_text *m, const struct sessions *sessions)
-{
-	const struct sessions_counts n = sessions_count(sessions);
-	const struct metric_row rows[] = {
-		{ "atoll_sessions", "Live sessions.", METRIC_GAUGE, (double)n.live },
-		{ "atoll_sessions_created_total", "Sessions that were made.", METRIC_COUNTER,
-		  (double)n.created },
-		{ "atoll_session_executions_total", "Executions that sessions accepted.",
-		  METRIC_COUNTER, (double)n.executions },
 	};
 
 	metric_rows_put(m, rows, ARRAY_SIZE(rows));
@@ -279,8 +271,7 @@ static int get_metrics(struct request_ctx *ctx)
 
 	buf_init(&text, METRICS_BYTES_MAX);
 	engine_metrics(api->engine, &m);
-	put_sessions(&m, api->sessions);
-	put_server(&m, api);
+	put_numbers(&m, api);
 	put_access(&m, &api->access);
 	if (m.r < 0)
 		return m.r;

@@ -265,8 +265,13 @@ static int read_offset(struct request_ctx *ctx, int64_t *ret)
 	return 0;
 }
 
-static int ask_file(struct request_ctx *ctx, enum session_file_op op)
+/* GET of the list, PUT and DELETE of a file. */
+int session_ask_file(struct request_ctx *ctx)
 {
+	const enum http_method method = request_route(ctx)->method;
+	const enum session_file_op op = method == HTTP_PUT	? SESSION_WRITE
+					: method == HTTP_DELETE ? SESSION_REMOVE
+								: SESSION_LIST;
 	const char *path = request_param(ctx, "path");
 	struct session_file file = { .op = op,
 				     .path = path ? path : ".",
@@ -294,19 +299,4 @@ static int ask_file(struct request_ctx *ctx, enum session_file_op op)
 	}
 	response_forget(ctx, &a->ctx);
 	return 0;
-}
-
-int session_get_files(struct request_ctx *ctx)
-{
-	return ask_file(ctx, SESSION_LIST);
-}
-
-int session_put_file(struct request_ctx *ctx)
-{
-	return ask_file(ctx, SESSION_WRITE);
-}
-
-int session_delete_file(struct request_ctx *ctx)
-{
-	return ask_file(ctx, SESSION_REMOVE);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Shapes of the interfaces that other products define (doc/http.md): POST /execute, execute_code, MCP; see schema-table.h. */
-#include "web/routes/schema-shapes.h"
+#include "web/routes/schema-table.h"
 
 const struct schema compat_shapes[] = {
 	{ "ExecuteCall",

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Shapes of the history: pages, states, analyses, reports, comparisons, counts (doc/http.md); see schema-table.h. */
-#include "web/routes/schema-shapes.h"
+#include "web/routes/schema-table.h"
 
 #define ACTIVE(word)                                                                               \
 	{ "id", "string" }, { "status", "=" word }, { "language", "string?" },                     \

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Shapes of what the host offers: languages, policies, limits, health (doc/http.md); see schema-table.h. */
-#include "web/routes/schema-shapes.h"
+#include "web/routes/schema-table.h"
 
 #define AVAILABILITY                                                                               \
 	{ "available", "boolean" }, { "package", "string?", "what provides it" },                  \

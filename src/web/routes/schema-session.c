@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Shapes of sessions (doc/http.md); see schema-table.h. */
-#include "web/routes/schema-shapes.h"
+#include "web/routes/schema-table.h"
 
 const struct schema session_shapes[] = {
 	{ "SessionRequest", "What a session is made with.",

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Shapes of events and of parts of results that are trees, and the book of all shapes. Those of requests and results are in spec/. */
-#include "web/routes/schema-shapes.h"
+#include "web/routes/schema-table.h"
 
 #include "spec/request.h"
 #include "spec/result.h"
@@ -91,7 +91,7 @@ static const struct schema shapes[] = {
 		 { "name", "string", "the function" }, { "args", "[any]" }, { "kwargs", "{any}" }),
 	  "call_id name" },
 	{ "StageEnd", "How a stage ended.",
-	  FIELDS({ "name", "string" }, { "status", SCHEMA_STATUS }, { "exit_code", "integer?" },
+	  FIELDS({ "name", "string" }, { "status", RESULT_STATUSES }, { "exit_code", "integer?" },
 		 { "duration", "number?", "seconds" }),
 	  "*" },
 	{ "LiveUsage", "Counters so far; null: this host does not have one.",
