@@ -34,114 +34,89 @@ const char *filter_answer_name(enum target to)
 	return to < _TO_ANSWER_MAX ? answer_names[to] : NULL;
 }
 
-static int print_names(struct buf *out, enum filter_profile profile, enum machine machine,
-		       enum target to, size_t *ret_n)
+/* The text so far, and the first failure: what comes behind it is left out. */
+struct listing {
+	struct buf *out;
+	int r;
+	enum filter_profile profile;
+	enum machine machine;
+};
+
+#define PUT(l, ...) ((l)->r = (l)->r < 0 ? (l)->r : buf_printf((l)->out, __VA_ARGS__))
+
+/* The calls with this answer, in lines. */
+static void listing_answer(struct listing *l, enum target to)
 {
+	_cleanup_buf_ struct buf text = { .max = l->out->max };
+	struct listing names = { .out = &text };
 	size_t column = LISTING_COLUMNS, n = 0;
 
 	for (const struct syscall_row *row = filter_syscalls; row->name[0]; row++) {
-		size_t len = strlen(row->name);
-		int r;
+		const size_t len = strlen(row->name);
 
-		if (filter_target(profile, row) != to || row->nr[machine] == NR_NONE)
+		if (filter_target(l->profile, row) != to || row->nr[l->machine] == NR_NONE)
 			continue;
 		if (column + 1 + len > LISTING_COLUMNS) {
-			r = buf_printf(out, "%s   %s", n > 0 ? "\n" : "", row->name);
+			PUT(&names, "%s   %s", n > 0 ? "\n" : "", row->name);
 			column = 3 + len;
 		} else {
-			r = buf_printf(out, " %s", row->name);
+			PUT(&names, " %s", row->name);
 			column += 1 + len;
 		}
-		if (r < 0)
-			return r;
 		n++;
 	}
-	*ret_n = n;
-	return 0;
+	if (names.r < 0)
+		l->r = names.r;
+	else if (n > 0)
+		PUT(l, "\n%s (%zu%s)\n%s\n", answer_names[to], n,
+		    to == TO_ENOSYS ? ", and every number not listed" : "", text.data);
 }
 
-static int print_answer(struct buf *out, enum filter_profile profile, enum machine machine,
-			enum target to)
-{
-	_cleanup_buf_ struct buf names = { 0 };
-	size_t n;
-	int r;
-
-	buf_init(&names, out->max);
-	r = print_names(&names, profile, machine, to, &n);
-	if (r < 0)
-		return r;
-	if (n == 0)
-		return 0;
-	return buf_printf(out, "\n%s (%zu%s)\n%s\n", answer_names[to], n,
-			  to == TO_ENOSYS ? ", and every number not listed" : "", names.data);
-}
-
-static int print_to(struct buf *out, uint8_t to)
+static void listing_to(struct listing *l, uint8_t to)
 {
 	if (to < _TO_ANSWER_MAX)
-		return buf_puts(out, answer_names[to]);
-	return buf_printf(out, "look at argument %d", filter_switches[to].arg);
-}
-
-/* "0x1, 0x5 to 0x7 → allow, "; the arrow only if the next case has another target. */
-static int print_case(struct buf *out, const struct arg_switch *s, size_t i)
-{
-	const struct switch_case *c = &s->cases[i];
-	int r = buf_printf(out, "0x%x", c->first);
-
-	if (r >= 0 && c->last != c->first)
-		r = buf_printf(out, " to 0x%x", c->last);
-	if (r >= 0 && (i + 1 == s->n_cases || c[1].to != c->to)) {
-		r = buf_puts(out, " → ");
-		if (r >= 0)
-			r = print_to(out, c->to);
-	}
-	return r < 0 ? r : buf_puts(out, ", ");
+		PUT(l, "%s", answer_names[to]);
+	else
+		PUT(l, "look at argument %d", filter_switches[to].arg);
 }
 
 /* One line, and one more for each switch it leads to. */
-static int print_switch(struct buf *out, const char *name, uint8_t to)
+static void listing_switch(struct listing *l, const char *name, uint8_t to)
 {
 	const struct arg_switch *s = &filter_switches[to];
 	uint8_t shown = to;
-	int r = buf_printf(out, "   %s: argument %d", name, s->arg);
 
-	if (r >= 0 && s->mask != UINT32_MAX)
-		r = buf_printf(out, " & 0x%x", s->mask);
-	if (r >= 0)
-		r = buf_puts(out, ": ");
-	for (size_t i = 0; r >= 0 && i < s->n_cases; i++)
-		r = print_case(out, s, i);
-	if (r >= 0)
-		r = buf_puts(out, "else ");
-	if (r >= 0)
-		r = print_to(out, s->otherwise);
-	if (r >= 0)
-		r = buf_puts(out, "\n");
-	for (size_t i = 0; r >= 0 && i < s->n_cases; i++) {
+	PUT(l, "   %s: argument %d", name, s->arg);
+	if (s->mask != UINT32_MAX)
+		PUT(l, " & 0x%x", s->mask);
+	PUT(l, ": ");
+	/* "0x1, 0x5 to 0x7 → allow, "; the arrow only if the next case has another target. */
+	for (size_t i = 0; i < s->n_cases; i++) {
+		const struct switch_case *c = &s->cases[i];
+
+		PUT(l, "0x%x", c->first);
+		if (c->last != c->first)
+			PUT(l, " to 0x%x", c->last);
+		if (i + 1 == s->n_cases || c[1].to != c->to) {
+			PUT(l, " → ");
+			listing_to(l, c->to);
+		}
+		PUT(l, ", ");
+	}
+	PUT(l, "else ");
+	listing_to(l, s->otherwise);
+	PUT(l, "\n");
+	for (size_t i = 0; i < s->n_cases; i++) {
 		if (s->cases[i].to < _TO_ANSWER_MAX || s->cases[i].to == shown)
 			continue;
 		shown = s->cases[i].to;
-		r = print_switch(out, name, shown);
+		listing_switch(l, name, shown);
 	}
-	return r >= 0 && s->otherwise >= _TO_ANSWER_MAX ? print_switch(out, name, s->otherwise) : r;
+	if (s->otherwise >= _TO_ANSWER_MAX)
+		listing_switch(l, name, s->otherwise);
 }
 
-static int print_checked(struct buf *out, enum filter_profile profile, enum machine machine)
-{
-	int r = buf_puts(out, "\nby argument (low 32 bits)\n");
-
-	for (const struct syscall_row *row = filter_syscalls; r >= 0 && row->name[0]; row++) {
-		enum target to = filter_target(profile, row);
-
-		if (to >= _TO_ANSWER_MAX && row->nr[machine] != NR_NONE)
-			r = print_switch(out, row->name, (uint8_t)to);
-	}
-	return r;
-}
-
-static const char *field_name(uint32_t offset)
+static const char *listing_field(uint32_t offset)
 {
 	static const char *const args[] = { "args[0]", "args[1]", "args[2]",
 					    "args[3]", "args[4]", "args[5]" };
@@ -153,33 +128,32 @@ static const char *field_name(uint32_t offset)
 	return args[(offset - offsetof(struct seccomp_data, args)) / sizeof(uint64_t)];
 }
 
-static const char *answer_of(uint32_t value)
-{
-	for (int to = 0; to < _TO_ANSWER_MAX; to++) {
-		if (filter_answers[to] == value)
-			return answer_names[to];
-	}
-	return "unknown";
-}
-
-static int print_insn(struct buf *out, const struct filter *f, size_t i)
+static void listing_insn(struct listing *l, const struct filter *f, size_t i)
 {
 	const struct sock_filter *insn = &f->insns[i];
 	size_t yes = i + 1 + insn->jt, no = i + 1 + insn->jf;
+	int to = 0;
 
 	switch (insn->code) {
 	case BPF_LD | BPF_W | BPF_ABS:
-		return buf_printf(out, "   %3zu  ld %s\n", i, field_name(insn->k));
+		PUT(l, "   %3zu  ld %s\n", i, listing_field(insn->k));
+		break;
 	case BPF_ALU | BPF_AND | BPF_K:
-		return buf_printf(out, "   %3zu  and 0x%x\n", i, insn->k);
+		PUT(l, "   %3zu  and 0x%x\n", i, insn->k);
+		break;
 	case BPF_RET | BPF_K:
-		return buf_printf(out, "   %3zu  ret %s\n", i, answer_of(insn->k));
+		while (to < _TO_ANSWER_MAX && filter_answers[to] != insn->k)
+			to++;
+		PUT(l, "   %3zu  ret %s\n", i, to < _TO_ANSWER_MAX ? answer_names[to] : "unknown");
+		break;
 	case BPF_JMP | BPF_JEQ | BPF_K:
-		return buf_printf(out, "   %3zu  jeq 0x%x ? %zu : %zu\n", i, insn->k, yes, no);
+		PUT(l, "   %3zu  jeq 0x%x ? %zu : %zu\n", i, insn->k, yes, no);
+		break;
 	case BPF_JMP | BPF_JGE | BPF_K:
-		return buf_printf(out, "   %3zu  jge 0x%x ? %zu : %zu\n", i, insn->k, yes, no);
+		PUT(l, "   %3zu  jge 0x%x ? %zu : %zu\n", i, insn->k, yes, no);
+		break;
 	default:
-		return -EINVAL;
+		l->r = -EINVAL;
 	}
 }
 
@@ -187,25 +161,26 @@ int filter_print(enum filter_profile profile, struct buf *out)
 {
 	static const enum target order[] = { TO_ALLOW, TO_OK,	  TO_TRACER,
 					     TO_EPERM, TO_EINVAL, TO_ENOSYS };
-	enum machine machine = filter_native();
+	struct listing l = { out, 0, profile, filter_native() };
 	struct filter f;
 	char label[64];
-	int r = filter_build(profile, &f);
 
-	if (r < 0)
-		return r;
+	l.r = filter_build(profile, &f);
+	if (l.r < 0)
+		return l.r;
 	filter_label(profile, &f, label, sizeof(label));
-	r = buf_printf(out, "seccomp filter %s, %s, %d instructions\n", label,
-		       machine_names[machine], f.len);
-	for (size_t i = 0; r >= 0 && i < ARRAY_SIZE(order); i++)
-		r = print_answer(out, profile, machine, order[i]);
-	if (r >= 0)
-		r = print_checked(out, profile, machine);
-	if (r >= 0)
-		r = buf_printf(out,
-			       "\nkill\n   another machine's calls, numbers from 0x%x\n\nprogram\n",
-			       NR_FOREIGN);
-	for (size_t i = 0; r >= 0 && i < f.len; i++)
-		r = print_insn(out, &f, i);
-	return r;
+	PUT(&l, "seccomp filter %s, %s, %d instructions\n", label, machine_names[l.machine], f.len);
+	for (size_t i = 0; i < ARRAY_SIZE(order); i++)
+		listing_answer(&l, order[i]);
+	PUT(&l, "\nby argument (low 32 bits)\n");
+	for (const struct syscall_row *row = filter_syscalls; row->name[0]; row++) {
+		enum target to = filter_target(profile, row);
+
+		if (to >= _TO_ANSWER_MAX && row->nr[l.machine] != NR_NONE)
+			listing_switch(&l, row->name, (uint8_t)to);
+	}
+	PUT(&l, "\nkill\n   another machine's calls, numbers from 0x%x\n\nprogram\n", NR_FOREIGN);
+	for (size_t i = 0; i < f.len; i++)
+		listing_insn(&l, &f, i);
+	return l.r;
 }

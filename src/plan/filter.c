@@ -103,11 +103,6 @@ static void ranges_add(struct ranges *r, uint32_t first, uint8_t to)
 	}
 }
 
-static bool is_single(const struct ranges *r, size_t i)
-{
-	return i + 1 < r->n && r->at[i + 1].first == r->at[i].first + 1;
-}
-
 static void ranges_fold(struct ranges *r)
 {
 	size_t n = 0;
@@ -115,7 +110,8 @@ static void ranges_fold(struct ranges *r)
 	for (size_t i = 0; i < r->n; i++) {
 		struct call_range range = r->at[i];
 
-		while (range.n_exceptions < EXCEPTIONS_MAX && is_single(r, i + 1) &&
+		while (range.n_exceptions < EXCEPTIONS_MAX && i + 2 < r->n &&
+		       r->at[i + 2].first == r->at[i + 1].first + 1 &&
 		       r->at[i + 2].to == range.to) {
 			range.exceptions[range.n_exceptions++] =
 				(struct exception){ r->at[i + 1].first, r->at[i + 1].to };

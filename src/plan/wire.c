@@ -38,7 +38,7 @@ struct plan_view plan_as_view(const struct plan *p)
 	};
 }
 
-static int refuse_op(struct error *err, uint32_t index, const char *why)
+static int wire_refuse(struct error *err, uint32_t index, const char *why)
 {
 	return error_set(err, ERROR_INPUT, EBADMSG, "the plan's record %u is refused: %s", index,
 			 why);
@@ -169,17 +169,7 @@ static bool target_may_pass_link(const struct plan_view *v, uint32_t index)
 	return false;
 }
 
-static const char *launch_fault(const struct op *op, const uint32_t counts[])
-{
-	if (op->kind >= OP_WARM)
-		return counts[OP_STAGE] > 0 ? "it stands behind a stage" : NULL;
-	return op->kind != OP_STAGE && op->kind != OP_COLLECT && op->kind != OP_COMMIT &&
-			       counts[OP_STAGE] == 0
-		       ? "it belongs to no stage"
-		       : NULL;
-}
-
-static bool is_placed(const struct plan_view *v)
+static bool wire_is_placed(const struct plan_view *v)
 {
 	return v->n_ops > 0 && v->ops[0].kind == OP_PLACE;
 }
@@ -188,7 +178,7 @@ struct place_text {
 	char text[64];
 };
 
-static struct place_text place_of(const struct plan_view *v, const char *below)
+static struct place_text wire_place(const struct plan_view *v, const char *below)
 {
 	struct place_text place;
 
@@ -197,9 +187,9 @@ static struct place_text place_of(const struct plan_view *v, const char *below)
 	return place;
 }
 
-static bool is_in_place(const struct plan_view *v, const char *path)
+static bool wire_is_in_place(const struct plan_view *v, const char *path)
 {
-	return path_is_below(path, place_of(v, "").text);
+	return path_is_below(path, wire_place(v, "").text);
 }
 
 /*
@@ -210,14 +200,14 @@ static const char *place_fault(const struct plan_view *v, const struct op *op)
 {
 	switch (op->kind) {
 	case OP_PLACE:
-		return strcmp(op_b(v, op), place_of(v, place_dirs[PLACE_WORK]).text) == 0
+		return strcmp(op_b(v, op), wire_place(v, place_dirs[PLACE_WORK]).text) == 0
 			       ? NULL
 			       : "it is not where the place is";
 	case OP_DIR:
 	case OP_FILE:
-		return is_in_place(v, op_b(v, op)) ? NULL : "its target leaves the place";
+		return wire_is_in_place(v, op_b(v, op)) ? NULL : "its target leaves the place";
 	case OP_LANDLOCK:
-		return op->value & ACCESS_WRITE && !is_in_place(v, op_b(v, op))
+		return op->value & ACCESS_WRITE && !wire_is_in_place(v, op_b(v, op))
 			       ? "it may be written outside of the place"
 		       : op->value & ACCESS_DEVICE && !path_is_below(op_b(v, op), "/dev")
 			       ? "it is no device"
@@ -239,13 +229,19 @@ static const char *order_fault(const struct plan_view *v, uint32_t index, const 
 	const struct op *op = &v->ops[index];
 	bool has_target = op_table[op->kind].b == SPAN_TARGET, pivoted = counts[OP_PIVOT] > 0;
 
-	if (op_table[op->kind].phase == PHASE_LAUNCH)
-		return is_placed(v) && (op->kind >= OP_WARM || op->kind == OP_COMMIT)
-			       ? "it needs a namespace"
-			       : launch_fault(op, counts);
+	if (op_table[op->kind].phase == PHASE_LAUNCH) {
+		const bool of_plan = op->kind == OP_STAGE || op->kind == OP_COLLECT ||
+				     op->kind == OP_COMMIT;
+
+		if (wire_is_placed(v) && (op->kind >= OP_WARM || op->kind == OP_COMMIT))
+			return "it needs a namespace";
+		if (op->kind >= OP_WARM)
+			return counts[OP_STAGE] > 0 ? "it stands behind a stage" : NULL;
+		return !of_plan && counts[OP_STAGE] == 0 ? "it belongs to no stage" : NULL;
+	}
 	if (counts[OP_SECCOMP] > 0)
 		return "it stands after the filter";
-	if (is_placed(v))
+	if (wire_is_placed(v))
 		return place_fault(v, op);
 	if (op->kind == OP_PLACE)
 		return "it stands behind others";
@@ -259,7 +255,7 @@ static const char *order_fault(const struct plan_view *v, uint32_t index, const 
 	return NULL;
 }
 
-static int check_ops(const struct plan_view *v, struct error *err)
+static int wire_check_ops(const struct plan_view *v, struct error *err)
 {
 	static const enum op_kind full[] = { OP_ROOT,	  OP_SCRATCH, OP_SCRATCH_DIR, OP_PIVOT,
 					     OP_LANDLOCK, OP_SECCOMP, OP_STAGE,	      OP_END },
@@ -273,9 +269,9 @@ static int check_ops(const struct plan_view *v, struct error *err)
 		const char *fault;
 
 		if (op->kind == OP_END || op->kind >= _OP_MAX)
-			return refuse_op(err, i, "unknown kind");
+			return wire_refuse(err, i, "unknown kind");
 		if (op_table[op->kind].phase < phase)
-			return refuse_op(err, i, "prepare after launch");
+			return wire_refuse(err, i, "prepare after launch");
 		phase = op_table[op->kind].phase;
 		fault = op_fault(v, op);
 		if (!fault)
@@ -283,9 +279,9 @@ static int check_ops(const struct plan_view *v, struct error *err)
 		if (!fault && ++counts[op->kind] > op_table[op->kind].count_max)
 			fault = "too many of its kind";
 		if (fault)
-			return refuse_op(err, i, fault);
+			return wire_refuse(err, i, fault);
 	}
-	for (const enum op_kind *needed = is_placed(v) ? placed : full; *needed; needed++)
+	for (const enum op_kind *needed = wire_is_placed(v) ? placed : full; *needed; needed++)
 		if (counts[*needed] == 0)
 			return error_set(err, ERROR_INPUT, EBADMSG,
 					 "the plan is refused: it lacks a record of kind %s",
@@ -311,7 +307,7 @@ int plan_decode(const void *bytes, size_t len, struct plan_view *ret, struct err
 	v.n_ops = h.n_ops;
 	v.data = (const char *)(v.ops + h.n_ops);
 	v.data_len = h.data_len;
-	r = check_ops(&v, err);
+	r = wire_check_ops(&v, err);
 	if (r < 0)
 		return r;
 	*ret = v;
@@ -333,8 +329,8 @@ static const char *ceiling_fault(const struct plan_view *v, const struct op *op,
 		return "this broker makes no sandboxes without namespaces";
 	if (op->kind == OP_SHOW && !source_is_allowed(op_a(v, op), c))
 		return "that host path may not be shown";
-	if (op->kind == OP_LANDLOCK && op->value == ACCESS_READ && is_placed(v) &&
-	    !is_in_place(v, op_b(v, op)) && !source_is_allowed(op_b(v, op), c))
+	if (op->kind == OP_LANDLOCK && op->value == ACCESS_READ && wire_is_placed(v) &&
+	    !wire_is_in_place(v, op_b(v, op)) && !source_is_allowed(op_b(v, op), c))
 		return "that host path may not be read";
 	if (op->kind == OP_LIMIT && op->value2 > c->limits[op->value])
 		return "a limit is above the broker's ceiling";
@@ -372,7 +368,7 @@ int plan_check(const struct plan_view *v, const struct plan_ceilings *c, struct 
 		if (!fault && op->kind == OP_STAGE && !stage_is_bounded(v, i))
 			fault = "the stage has no limit of memory or of processes";
 		if (fault)
-			return refuse_op(err, i, fault);
+			return wire_refuse(err, i, fault);
 	}
 	return 0;
 }

@@ -271,26 +271,22 @@ static int decide_network(struct decision *d, struct error *err)
 	return r;
 }
 
-/* A set of limits in the request, and its place there. */
-struct claims {
-	const char *where;
-	const json_t *json; /* the object, to quote the caller's value */
-	const struct limits *limits;
-	uint32_t set;
-};
-
-static int claims_check(const struct decision *d, const struct claims *claims, struct error *err)
+/* The limits of the request, or of one of its stages or tests: `owner` has the object, to quote the caller's value. */
+static int limits_check(const struct decision *d, const char *where, const json_t *owner,
+			const struct limits *limits, uint32_t set, struct error *err)
 {
+	const json_t *object = json_object_get(owner, "limits");
+
 	for (size_t i = 0; i < limit_knobs_count; i++) {
 		const struct knob *k = &limit_knobs[i];
-		const json_t *words = json_object_get(claims->json, k->key);
-		struct reader top = { .err = err }, at = reader_at(&top, claims->where);
+		const json_t *words = json_object_get(object, k->key);
+		struct reader top = { .err = err }, at = reader_at(&top, where);
 		struct knob_range range = decision_range(d, k);
-		struct knob_claim claim = { .value = knob_get(k, claims->limits) };
+		struct knob_claim claim = { .value = knob_get(k, limits) };
 		struct quoted given;
 		int r;
 
-		if (!(claims->set & knob_bit(k)))
+		if (!(set & knob_bit(k)))
 			continue;
 		at = reader_at(&at, k->key);
 		knob_format(k, claim.value, given.text, sizeof(given.text));
@@ -342,33 +338,18 @@ static int decide_limits(struct decision *d, struct error *err)
 	const struct request *req = d->request;
 	const json_t *stages = json_object_get(req->root, "stages");
 	const json_t *tests = json_object_get(req->root, "tests");
-	struct claims claims = { .where = "limits",
-				 .json = json_object_get(req->root, "limits"),
-				 .limits = &req->limits,
-				 .set = req->limits_set };
-	int r = claims_check(d, &claims, err);
+	int r = limits_check(d, "limits", req->root, &req->limits, req->limits_set, err);
+	char where[48];
 
 	for (size_t i = 0; r == 0 && i < req->n_stages; i++) {
-		char where[48];
-
 		(void)snprintf(where, sizeof(where), "stages[%zu].limits", i);
-		claims = (struct claims){ .where = where,
-					  .json = json_object_get(json_array_get(stages, i),
-								  "limits"),
-					  .limits = &req->stages[i].limits,
-					  .set = req->stages[i].limits_set };
-		r = claims_check(d, &claims, err);
+		r = limits_check(d, where, json_array_get(stages, i), &req->stages[i].limits,
+				 req->stages[i].limits_set, err);
 	}
 	for (size_t i = 0; r == 0 && i < req->n_tests; i++) {
-		char where[48];
-
 		(void)snprintf(where, sizeof(where), "tests[%zu].limits", i);
-		claims = (struct claims){ .where = where,
-					  .json = json_object_get(json_array_get(tests, i),
-								  "limits"),
-					  .limits = &req->tests[i].limits,
-					  .set = req->tests[i].limits_set };
-		r = claims_check(d, &claims, err);
+		r = limits_check(d, where, json_array_get(tests, i), &req->tests[i].limits,
+				 req->tests[i].limits_set, err);
 	}
 	if (r < 0)
 		return r;

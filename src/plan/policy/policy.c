@@ -185,17 +185,13 @@ static int policy_read_layers(const struct reader *r, const struct schema_field 
 #define PAIR(name, two) MEMBER(name), .beside = offsetof(struct draft, two)
 #define PATHS(name)	MEMBER(policy.name), .max = PATH_BYTES_MAX, .max_count = PATHS_COUNT_MAX
 
+#define MODULES .max = MODULE_BYTES_MAX, .max_count = MODULES_COUNT_MAX
+
 static const struct schema_field limits_fields[] = {
 	{ .key = "defaults", .read = read_limits, PAIR(policy.defaults, defaults_set) },
 	{ .key = "ceilings", .read = read_limits, PAIR(policy.ceilings, ceilings_set) },
 	{ 0 },
 };
-
-static int policy_read_limits(const struct reader *r, const struct schema_field *f _unused_,
-			      const json_t *value, void *object)
-{
-	return read_object(r, value, SHAPE_OF(limits_fields), object);
-}
 
 static const struct schema_field filesystem_fields[] = {
 	{ .key = "read_only", .read = read_bool, MEMBER(policy.read_only) },
@@ -206,12 +202,6 @@ static const struct schema_field filesystem_fields[] = {
 	{ .key = "etc", .read = read_etc, PATHS(etc) },
 	{ 0 },
 };
-
-static int policy_read_filesystem(const struct reader *r, const struct schema_field *f _unused_,
-				  const json_t *value, void *object)
-{
-	return read_object(r, value, SHAPE_OF(filesystem_fields), object);
-}
 
 static const struct schema_field network_fields[] = {
 	{ .key = "mode", .type = "off|none|allow", .read = policy_read_mode },
@@ -240,22 +230,15 @@ static int policy_read_network(const struct reader *r, const struct schema_field
 
 static const struct schema_field policy_fields[] = {
 	{ .key = "name", .read = read_text, MEMBER(policy.name), .max = NAME_BYTES_MAX },
-	{ .key = "limits", .read = policy_read_limits },
-	{ .key = "filesystem", .read = policy_read_filesystem },
+	{ .key = "limits", .read = read_part, .of = limits_fields },
+	{ .key = "filesystem", .read = read_part, .of = filesystem_fields },
 	{ .key = "network", .read = policy_read_network },
 	{ .key = "isolation",
 	  .type = "full|minimal",
 	  .read = read_choice,
 	  MEMBER(policy.isolation) },
-	{ .key = "imports",
-	  .read = policy_read_imports,
-	  .max = MODULE_BYTES_MAX,
-	  .max_count = MODULES_COUNT_MAX },
-	{ .key = "preload",
-	  .read = policy_read_preload,
-	  MEMBER(policy.preload_names),
-	  .max = MODULE_BYTES_MAX,
-	  .max_count = MODULES_COUNT_MAX },
+	{ .key = "imports", .read = policy_read_imports, MODULES },
+	{ .key = "preload", .read = policy_read_preload, MEMBER(policy.preload_names), MODULES },
 	{ .key = "require", .read = policy_read_layers, MEMBER(policy.required) },
 	{ .key = "require_privileged", .read = policy_read_layers, MEMBER(required_privileged) },
 	{ 0 },

@@ -3,7 +3,6 @@
 #include "plan/policy/policy.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #include "spec/knob.h"
 #include "spec/read.h"
@@ -11,45 +10,43 @@
 struct decision_sink {
 	int (*fn)(void *data, const struct decision_row *row);
 	void *data;
+	int r; /* the first answer of fn that is not 0: rows behind it are not given */
 };
 
-static int row_give_limit(const struct decision_sink *to, const struct knob *k, int64_t number,
-			  const struct decision_row *names)
+static void row_give(struct decision_sink *to, const struct decision_row *row)
 {
-	struct decision_row row = *names;
+	if (to->r == 0)
+		to->r = to->fn(to->data, row);
+}
+
+static void row_give_limit(struct decision_sink *to, const char *field, const struct knob *k,
+			   int64_t number, const char *rule)
+{
 	char value[32];
 
 	knob_format(k, number, value, sizeof(value));
-	row.value = value;
-	row.knob = k;
-	row.number = number;
-	return to->fn(to->data, &row);
+	row_give(to, &(struct decision_row){ .field = field,
+					     .value = value,
+					     .rule = rule,
+					     .knob = k,
+					     .number = number });
 }
 
-static const char *row_limit_rule(const struct decision *d, const struct knob *k)
-{
-	if (d->request->limits_set & knob_bit(k))
-		return "request";
-	if (knob_get(k, &d->limits) != knob_get(k, &d->policy->defaults))
-		return "host has no more";
-	return "policy default";
-}
-
-static int rows_give_limits(const struct decision *d, const struct decision_sink *to)
+static void rows_give_limits(struct decision_sink *to, const struct decision *d)
 {
 	for (size_t i = 0; i < limit_knobs_count; i++) {
 		const struct knob *k = &limit_knobs[i];
-		struct decision_row row = { .rule = row_limit_rule(d, k) };
+		const int64_t number = knob_get(k, &d->limits);
+		const char *rule = "policy default";
 		char field[64];
-		int r;
 
+		if (d->request->limits_set & knob_bit(k))
+			rule = "request";
+		else if (number != knob_get(k, &d->policy->defaults))
+			rule = "host has no more";
 		(void)snprintf(field, sizeof(field), "limits.%s", k->key);
-		row.field = field;
-		r = row_give_limit(to, k, knob_get(k, &d->limits), &row);
-		if (r < 0)
-			return r;
+		row_give_limit(to, field, k, number, rule);
 	}
-	return 0;
 }
 
 /* Only limits that a stage sets itself; the others are as above. */
@@ -60,18 +57,17 @@ struct stage_row {
 	const char *rule;
 };
 
-static int rows_give_stage(const struct decision *d, const struct stage_row *stage,
-			   const struct decision_sink *to)
+static void rows_give_stage(struct decision_sink *to, const struct decision *d,
+			    const struct stage_row *stage)
 {
 	struct limits limits;
 
 	decision_stage_limits(d, stage->limits, stage->set, &limits);
 	for (size_t i = 0; i < limit_knobs_count; i++) {
 		const struct knob *k = &limit_knobs[i];
-		bool cut = knob_get(k, &limits) != knob_get(k, stage->limits);
+		const int64_t number = knob_get(k, &limits);
+		bool cut = number != knob_get(k, stage->limits);
 		char field[128], rule[64];
-		const struct decision_row row = { .field = field, .rule = rule };
-		int r;
 
 		if (!(stage->set & knob_bit(k)))
 			continue;
@@ -79,55 +75,11 @@ static int rows_give_stage(const struct decision *d, const struct stage_row *sta
 			       k->key);
 		(void)snprintf(rule, sizeof(rule), "%s%s", stage->rule,
 			       cut ? ", cut to the ceiling" : "");
-		r = row_give_limit(to, k, knob_get(k, &limits), &row);
-		if (r < 0)
-			return r;
+		row_give_limit(to, field, k, number, rule);
 	}
-	return 0;
 }
 
-static int rows_give_stages(const struct decision *d, const struct decision_sink *to)
-{
-	const struct request *req = d->request;
-	int r = 0;
-
-	if (d->language && d->language->compile_argv[0]) {
-		struct stage_row row = { "", "compile", &d->language->compile_limits,
-					 d->language->compile_limits_set, "language" };
-
-		r = rows_give_stage(d, &row, to);
-	}
-	for (size_t i = 0; r == 0 && i < req->n_stages; i++) {
-		/* A stage of the request may be named `compile`, too. */
-		struct stage_row row = { "stages.", req->stages[i].name, &req->stages[i].limits,
-					 req->stages[i].limits_set, "request" };
-
-		r = rows_give_stage(d, &row, to);
-	}
-	return r;
-}
-
-static int rows_give_layers(const struct decision *d, const struct decision_sink *to)
-{
-	for (unsigned i = 0; i < _LAYER_MAX; i++) {
-		uint32_t bit = UINT32_C(1) << i;
-		char field[64];
-		const struct decision_row row = {
-			.field = field,
-			.value = d->missing & bit ? "missing" : "holds",
-			.rule = d->policy->required & bit ? "required by policy" : "host",
-		};
-		int r;
-
-		(void)snprintf(field, sizeof(field), "layer.%s", layer_name((enum layer)i));
-		r = to->fn(to->data, &row);
-		if (r < 0)
-			return r;
-	}
-	return 0;
-}
-
-static int rows_give_head(const struct decision *d, const struct decision_sink *to)
+static void rows_give_head(struct decision_sink *to, const struct decision *d)
 {
 	const struct request *req = d->request;
 	static const char *const networks[] = { [NETWORK_NONE] = "none",
@@ -171,27 +123,42 @@ static int rows_give_head(const struct decision *d, const struct decision_sink *
 		{ .field = "preload", .value = preloads[d->policy->preload], .rule = "policy" },
 	};
 
-	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
-		int r = to->fn(to->data, &rows[i]);
-
-		if (r < 0)
-			return r;
-	}
-	return 0;
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+		row_give(to, &rows[i]);
 }
 
 int decision_each(const struct decision *d, int (*fn)(void *data, const struct decision_row *row),
 		  void *data)
 {
-	static int (*const parts[])(const struct decision *, const struct decision_sink *) = {
-		rows_give_head, rows_give_limits, rows_give_stages, rows_give_layers
-	};
-	const struct decision_sink to = { fn, data };
-	int r = 0;
+	struct decision_sink to = { fn, data, 0 };
+	const struct request *req = d->request;
+	const struct language *lang = d->language;
 
-	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(parts); i++)
-		r = parts[i](d, &to);
-	return r;
+	rows_give_head(&to, d);
+	rows_give_limits(&to, d);
+	if (lang && lang->compile_argv[0])
+		rows_give_stage(&to, d,
+				&(struct stage_row){ "", "compile", &lang->compile_limits,
+						     lang->compile_limits_set, "language" });
+	/* A stage of the request may be named `compile`, too. */
+	for (size_t i = 0; i < req->n_stages; i++)
+		rows_give_stage(&to, d,
+				&(struct stage_row){ "stages.", req->stages[i].name,
+						     &req->stages[i].limits,
+						     req->stages[i].limits_set, "request" });
+	for (unsigned i = 0; i < _LAYER_MAX; i++) {
+		const uint32_t bit = UINT32_C(1) << i;
+		char field[64];
+
+		(void)snprintf(field, sizeof(field), "layer.%s", layer_name((enum layer)i));
+		row_give(&to,
+			 &(struct decision_row){
+				 .field = field,
+				 .value = d->missing & bit ? "missing" : "holds",
+				 .rule = d->policy->required & bit ? "required by policy" : "host",
+			 });
+	}
+	return to.r;
 }
 
 static int row_print(void *data, const struct decision_row *row)
