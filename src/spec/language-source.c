@@ -99,16 +99,6 @@ bool language_has_shebang(const struct language *lang, const char *line, size_t 
 	return holds_span(lang->shebangs, word);
 }
 
-/* Compilers recognise a file by its extension, and Java by the class; an interpreter takes any name. */
-static bool keeps_name(const struct language *lang, const char *name)
-{
-	const char *slash = strrchr(name, '/'), *dot = strrchr(slash ? slash : name, '.');
-
-	if (lang->class_pattern)
-		return false;
-	return !lang->compile_argv[0] || (dot && language_has_extension(lang, dot + 1));
-}
-
 void language_source_name(const struct language *lang, const struct program_text *program,
 			  char *ret, size_t size)
 {
@@ -117,9 +107,14 @@ void language_source_name(const struct language *lang, const struct program_text
 	char name[192];
 
 	if (!at) {
-		bool kept = program->name && keeps_name(lang, program->name);
+		const char *given = program->name, *slash = given ? strrchr(given, '/') : NULL;
+		const char *dot = given ? strrchr(slash ? slash : given, '.') : NULL;
+		/* Compilers recognise a file by its extension, and Java by the class; an interpreter takes any name. */
+		bool kept = given && !lang->class_pattern &&
+			    (!lang->compile_argv[0] ||
+			     (dot && language_has_extension(lang, dot + 1)));
 
-		(void)snprintf(ret, size, "%s", kept ? program->name : lang->source);
+		(void)snprintf(ret, size, "%s", kept ? given : lang->source);
 		return;
 	}
 	language_class_name(program->code.data, program->code.len, name, sizeof(name));
@@ -198,15 +193,6 @@ static bool class_starts(const struct class_scanner *s, const char *text)
 	return (size_t)(s->end - s->at) >= len && memcmp(s->at, text, len) == 0;
 }
 
-/* Moves past the next `text`, or to the end. A backslash hides the character after it. */
-static void class_skip_past(struct class_scanner *s, const char *text, bool escapes)
-{
-	while (s->at < s->end && !class_starts(s, text))
-		s->at += escapes && *s->at == '\\' && s->end - s->at > 1 ? 2 : 1;
-	if (s->at < s->end)
-		s->at += strlen(text);
-}
-
 static bool class_skip_ignored(struct class_scanner *s)
 {
 	static const struct {
@@ -221,7 +207,11 @@ static bool class_skip_ignored(struct class_scanner *s)
 		if (!class_starts(s, spans[i].open))
 			continue;
 		s->at += strlen(spans[i].open);
-		class_skip_past(s, spans[i].close, spans[i].escapes);
+		/* A backslash hides the character after it. */
+		while (s->at < s->end && !class_starts(s, spans[i].close))
+			s->at += spans[i].escapes && *s->at == '\\' && s->end - s->at > 1 ? 2 : 1;
+		if (s->at < s->end)
+			s->at += strlen(spans[i].close);
 		return true;
 	}
 	if (s->at < s->end && strchr(" \t\r\n\f", *s->at)) {
@@ -250,12 +240,6 @@ static struct class_token class_next(struct class_scanner *s)
 static bool class_is(struct class_token t, const char *text)
 {
 	return t.len == strlen(text) && memcmp(t.data, text, t.len) == 0;
-}
-
-static bool class_declares(struct class_token t)
-{
-	return class_is(t, "class") || class_is(t, "interface") || class_is(t, "enum") ||
-	       class_is(t, "record");
 }
 
 static bool class_names_type(struct class_token t, size_t size)
@@ -288,7 +272,9 @@ void language_class_name(const char *source, size_t len, char *ret, size_t size)
 			is_public = false;
 		else if (class_is(t, "public"))
 			is_public = true;
-		else if (class_declares(last) && class_names_type(t, size)) {
+		else if ((class_is(last, "class") || class_is(last, "interface") ||
+			  class_is(last, "enum") || class_is(last, "record")) &&
+			 class_names_type(t, size)) {
 			current = t;
 			if (first.len == 0)
 				first = t;

@@ -239,6 +239,7 @@ static int warm_cold_env(const struct reader *r, const struct schema_field *f, c
 }
 
 #define WARM_MEMBER(name) .offset = offsetof(struct language_warm, name)
+#define WARM_MODULES	  .max = MODULE_BYTES_MAX, .max_count = WARM_MODULES_MAX
 #define WARM_WORDS(name)  WARM_MEMBER(name), .max = TEXT_BYTES_MAX, .max_count = WARM_WORDS_MAX
 
 static const struct schema_field warm_rules[] = {
@@ -246,15 +247,8 @@ static const struct schema_field warm_rules[] = {
 	{ .key = "runner", .read = warm_runner, WARM_MEMBER(runner), .max = TEXT_BYTES_MAX },
 	{ .key = "run", .read = warm_run, WARM_WORDS(argv) },
 	{ .key = "env", .read = language_read_env, WARM_WORDS(env) },
-	{ .key = "tiers",
-	  .read = warm_tiers,
-	  .max = MODULE_BYTES_MAX,
-	  .max_count = WARM_MODULES_MAX },
-	{ .key = "light",
-	  .read = read_modules,
-	  WARM_MEMBER(light),
-	  .max = MODULE_BYTES_MAX,
-	  .max_count = WARM_MODULES_MAX },
+	{ .key = "tiers", .read = warm_tiers, WARM_MODULES },
+	{ .key = "light", .read = read_modules, WARM_MEMBER(light), WARM_MODULES },
 	{ .key = "cold_env", .read = warm_cold_env, WARM_WORDS(cold_env) },
 	{ 0 },
 };

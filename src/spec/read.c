@@ -354,6 +354,13 @@ int read_choice(const struct reader *r, const struct schema_field *f, const json
 	return reader_refuse(r, "%s is not %s", quote_json(value).text, words);
 }
 
+int read_part(const struct reader *r, const struct schema_field *f, const json_t *value,
+	      void *object)
+{
+	assert(f->of);
+	return read_object(r, value, SHAPE_OF(f->of), field_member(f, object));
+}
+
 int read_limits(const struct reader *r, const struct schema_field *f, const json_t *value,
 		void *object)
 {

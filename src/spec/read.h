@@ -33,6 +33,8 @@ field_reader read_text, read_bool, read_words;
 field_reader read_paths, read_etc;
 /* One of the words of the row's type ("never|always"), into an enum whose values are in their order. */
 field_reader read_choice;
+/* An object, by the table `of`, into a struct inside of the object. */
+field_reader read_part;
 /* An object of limits; the member beside is the set of those that are given. */
 field_reader read_limits;
 /* Names of modules: letters, digits, _ and ., no name twice. */

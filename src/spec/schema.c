@@ -300,18 +300,6 @@ json_t *schema_make(const struct schema_book *book, const struct schema *schema)
 			 "additionalProperties", book->closed ? json_false() : NULL);
 }
 
-/* The member's word for the key that tells the members apart, whose type is "=WORD", and where its schema is. */
-static int schema_add_mapping(const struct schema_book *book, const struct schema_union *u,
-			      struct span name, json_t *mapping)
-{
-	const struct schema *member = schema_find(book, name);
-	const struct schema_field *f = member ? schema_field(member, u->told_by) : NULL;
-
-	if (!f || f->type[0] != '=')
-		return -EINVAL;
-	return json_object_set_new(mapping, f->type + 1, schema_place(book, name));
-}
-
 static json_t *schema_of_union(const struct schema_book *book, const struct schema_union *u)
 {
 	json_t *members = json_array(), *mapping = json_object(), *made;
@@ -319,9 +307,17 @@ static json_t *schema_of_union(const struct schema_book *book, const struct sche
 	int r = members && mapping ? 0 : -ENOMEM;
 
 	while (r == 0 && span_split(&rest, ' ', &name)) {
+		const struct schema *member = schema_find(book, name);
+		const struct schema_field *f = member && u->told_by
+						       ? schema_field(member, u->told_by)
+						       : NULL;
+
 		r = json_array_append_new(members, schema_of_shape(book, name));
+		/* The member's word for the key that tells the members apart, whose type is "=WORD". */
 		if (r == 0 && u->told_by)
-			r = schema_add_mapping(book, u, name, mapping);
+			r = f && f->type[0] == '=' ? json_object_set_new(mapping, f->type + 1,
+									 schema_place(book, name))
+						   : -EINVAL;
 	}
 	made = r < 0 ? NULL : json_pack("{s:s, s:O}", "description", u->help, "oneOf", members);
 	if (made && u->told_by)
