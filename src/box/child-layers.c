@@ -53,7 +53,8 @@ static int bind_workspace(const struct child *c, const char *name)
 
 	if (!place)
 		return -ENOENT;
-	fd = sys_open(place->path, O_RDONLY | O_DIRECTORY, 0);
+	fd = name[0] == '/' ? sys_open_exact(name, O_RDONLY | O_DIRECTORY)
+			    : sys_open(place->path, O_RDONLY | O_DIRECTORY, 0);
 	if (fd >= 0 && !place->name) {
 		int below = sys_open_beneath(fd, name, O_RDONLY | O_DIRECTORY);
 

@@ -69,7 +69,7 @@ static bool plan_shows_below(const struct child *c, const char *dir)
 	for (uint32_t k = 0; c->plan && k < c->plan->n_ops; k++) {
 		const struct op *op = &c->plan->ops[k];
 
-		if (op_table[op->kind].a == SPAN_SOURCE && path_is_below(op_a(c->plan, op), dir))
+		if (plan_span_a(op) == SPAN_SOURCE && path_is_below(op_a(c->plan, op), dir))
 			return true;
 	}
 	return false;

@@ -667,7 +667,8 @@ int visit_entry(struct commit_work *w, const char *name)
 
 	if (fstatat(walk_fd(&w->walk), name, &e.st, AT_SYMLINK_NOFOLLOW) < 0)
 		return -errno;
-	if (w->walk.depth == 1 && strcmp(name, STORE_DIR) == 0)
+	/* At any depth: a writable mount may have stores of other directories inside. */
+	if (strcmp(name, STORE_DIR) == 0)
 		return work_skip(w, &e.st, CHANGE_SKIP_OWN);
 	if (S_ISCHR(e.st.st_mode) && e.st.st_rdev == makedev(0, 0)) /* a whiteout */
 		return workspace_fd < 0 ? 0 : gone_remove(w, workspace_fd, name);

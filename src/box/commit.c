@@ -373,7 +373,9 @@ static int store_find_workspace(const struct workspace_place *places, const char
 	const char *base;
 
 	if (place && place->name)
-		return sys_open(place->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+		return name[0] == '/'
+			       ? sys_open_exact(name, O_RDONLY | O_DIRECTORY)
+			       : sys_open(place->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
 	parent = workspace_open_parent(places, name, false, &base);
 	return parent < 0 ? parent : sys_open_beneath(parent, base, O_RDONLY | O_DIRECTORY);
 }
@@ -425,8 +427,13 @@ int commit_recover_all(const struct workspace_place *places)
 	int first = 0;
 
 	for (const struct workspace_place *p = places; p && p->path; p++) {
-		int r = p->name ? commit_recover_one(places, p->name, RECOVER_ALL)
-				: commit_recover_below(p->path);
+		int r = 0;
+
+		/* Which directories of a tree are used is not known; the next run that uses one finishes its journal. */
+		if (!p->name)
+			r = commit_recover_below(p->path);
+		else if (strcmp(p->name, WORKSPACE_TREE) != 0)
+			r = commit_recover_one(places, p->name, RECOVER_ALL);
 
 		first = first ? first : r;
 	}

@@ -13,6 +13,11 @@
 
 static int cannot(struct error *err, const char *name, int r)
 {
+	if (name[0] == '/')
+		return error_set(err, ERROR_INPUT, -r, "mounts: %.300s cannot be opened: %s", name,
+				 r == -ENOTDIR || r == -ELOOP
+					 ? "a part of its path is a link, or no directory"
+					 : strerror(-r));
 	return error_set(err, ERROR_STORAGE, -r, "the workspace '%.64s' cannot be opened: %s", name,
 			 strerror(-r));
 }
@@ -96,12 +101,19 @@ int workspace_open(const struct workspace_place *places, const char *name, struc
 {
 	const struct workspace_place *place = workspace_find(places, name);
 	_cleanup_close_ int fd = -EBADF;
+	const char *path;
 	int r;
 
+	if (!place && name[0] == '/')
+		return error_set(err, ERROR_POLICY, EPERM,
+				 "mounts: this daemon lets programs write to no '%.300s'; its "
+				 "setting `mounts` must list it, as DIR:rw",
+				 name);
 	if (!place)
 		return error_set(err, ERROR_INPUT, ENOENT,
 				 "workspace: there is no place for workspaces here; leave it out");
-	fd = open_way(&(struct workspace_way){ place->path, strlen(place->path), true });
+	path = workspace_path(place, name);
+	fd = open_way(&(struct workspace_way){ path, strlen(path), name[0] != '/' });
 	if (fd < 0)
 		return cannot(err, name, fd);
 	if (place->name)
@@ -118,15 +130,17 @@ int workspace_open_parent(const struct workspace_place *places, const char *name
 
 	if (!place)
 		return -ENOENT;
-	way = (struct workspace_way){ place->path, strlen(place->path), make };
+	way.path = workspace_path(place, name);
+	way.len = strlen(way.path);
+	way.make = make;
 	*ret_base = name;
 	if (place->name) {
-		const char *slash = strrchr(place->path, '/');
+		const char *slash = strrchr(way.path, '/');
 
 		/* A path with a slash at its end has no last component. */
 		if (!slash[1])
 			return -EACCES;
-		way.len = (size_t)(slash - place->path);
+		way.len = (size_t)(slash - way.path);
 		*ret_base = slash + 1;
 	}
 	return open_way(&way);
@@ -149,7 +163,8 @@ int workspace_mount(int dir_fd, uint32_t seen_id, struct error *err)
 	if (r == -EINVAL || r == -EOPNOTSUPP)
 		return error_set(err, ERROR_STORAGE, -r,
 				 "the workspace's file system cannot be shared between users "
-				 "(idmapped mounts); keep workspaces on ext4, xfs, btrfs or tmpfs");
+				 "(idmapped mounts); keep workspaces and writable mounts on ext4, "
+				 "xfs, btrfs or tmpfs");
 	if (r < 0)
 		return error_set(err, ERROR_INTERNAL, -r, "a workspace cannot be mounted: %s",
 				 strerror(-r));

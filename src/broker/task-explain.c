@@ -104,13 +104,13 @@ void task_explain_failure(const struct task *task, const struct report *rep, str
 			"writable_root: the file system of %s does not support it (idmapped "
 			"mounts); leave it out, or keep the root on ext4, xfs or btrfs",
 			op_a(v, op));
-	else if (op && op->flags & OP_EXACT)
-		explain_mount(op_a(v, op), rep->errnum, err);
 	else if (op && op->kind == OP_WORKSPACE && rep->errnum == EACCES && facts->uid == 0)
 		(void)error_set(
 			err, ERROR_POLICY, rep->errnum,
 			"a workspace takes CAP_SYS_ADMIN and CAP_SYS_PTRACE when root starts "
 			"Atoll: give it both, or start it as an ordinary user");
+	else if (op && op->flags & OP_EXACT)
+		explain_mount(op_a(v, op), rep->errnum, err);
 	else if (op && op->kind == OP_SHOW)
 		(void)error_set(err, ERROR_INPUT, rep->errnum,
 				"%s cannot be shown to the program: %s", op_a(v, op),

@@ -202,6 +202,12 @@ static void build_machine(struct plan_builder *b, const struct plan_input *in)
 	}
 }
 
+/* Where a program writes to a directory of the host. */
+static const char *build_space_of(const struct decision *d)
+{
+	return d->workspace_target ? d->workspace_target : SANDBOX_SPACE;
+}
+
 static void build_root(struct plan_builder *b, const struct plan_input *in)
 {
 	static const char *const links[] = {
@@ -232,6 +238,9 @@ static void build_root(struct plan_builder *b, const struct plan_input *in)
 	for (size_t i = 0; i < d->request->n_mounts; i++) {
 		const struct request_mount *m = &d->request->mounts[i];
 
+		/* As a workspace is, behind scratch. */
+		if (m->writable)
+			continue;
 		build_parents(b, m->target, 1);
 		build_op(b, (struct op){ .kind = OP_SHOW, .flags = OP_EXACT },
 			 (struct op_args){ .a = m->source, .b = m->target });
@@ -283,10 +292,14 @@ static void build_work(struct plan_builder *b, const struct plan_input *in)
 		build_op(b, (struct op){ .kind = OP_SCRATCH_DIR, .mode = 0755 },
 			 (struct op_args){ .a = "build", .b = SANDBOX_BUILD });
 	/* Until the run has ended, writes to the workspace are on scratch, too. */
-	if (d->workspace)
+	if (d->workspace) {
+		build_parents(b, build_space_of(d), 1);
 		build_op(b,
-			 (struct op){ .kind = OP_WORKSPACE, .flags = d->workdir ? OP_WORKDIR : 0 },
-			 (struct op_args){ .a = d->workspace, .b = SANDBOX_SPACE });
+			 (struct op){ .kind = OP_WORKSPACE,
+				      .flags = (d->workdir ? OP_WORKDIR : 0) |
+					       (d->workspace_target ? OP_EXACT : 0) },
+			 (struct op_args){ .a = d->workspace, .b = build_space_of(d) });
+	}
 	build_texts(b, OP_PROC, NULL, "/proc");
 	if (d->network != NETWORK_OFF)
 		build_texts(b, OP_LOOPBACK, NULL, NULL);
@@ -380,7 +393,7 @@ static void build_paths(struct plan_builder *b, const struct plan_input *in)
 	if (in->build_scratch && !d->read_only)
 		build_landlock(b, SANDBOX_BUILD, write, no_tcp);
 	if (d->workspace && !d->read_only)
-		build_landlock(b, SANDBOX_SPACE, write, no_tcp);
+		build_landlock(b, build_space_of(d), write, no_tcp);
 	build_landlock(b, "/dev/shm", write, no_tcp);
 	build_landlock(b, "/dev", ACCESS_DEVICE, no_tcp);
 }
@@ -423,7 +436,7 @@ static void build_lockdown(struct plan_builder *b, const struct plan_input *in)
 	if (d->read_only && in->build_scratch)
 		build_texts(b, OP_READONLY, NULL, SANDBOX_BUILD);
 	if (d->read_only && d->workspace)
-		build_texts(b, OP_READONLY, NULL, SANDBOX_SPACE);
+		build_texts(b, OP_READONLY, NULL, build_space_of(d));
 	if (!d->writable_root)
 		build_texts(b, OP_READONLY, NULL, "/");
 	/* init counts as a process of this user; a cgroup's limit must be reached first. */

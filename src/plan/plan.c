@@ -206,7 +206,7 @@ int plan_print_op(const struct plan_view *v, const struct op *op, struct buf *ou
 		      { OP_SMALL, " small" },
 		      { OP_WRITABLE, " writable" } };
 	const struct op_info *info = &op_table[op->kind];
-	int r = plan_print_span(v, info->a, op->a, out);
+	int r = plan_print_span(v, plan_span_a(op), op->a, out);
 
 	if (r == 0)
 		r = plan_print_span(v, info->b, op->b, out);

@@ -36,20 +36,20 @@ enum op_kind {
 	OP_TMPFS,    /* b: target; value: bytes, value2: inodes; mode */
 	OP_SCRATCH, /* value: bytes, value2: inodes; the one tmpfs of work directory and /tmp. In a place: watched */
 	OP_SCRATCH_DIR, /* a: name inside scratch, b: target; mode */
-	OP_WORKSPACE,	/* a: name of a workspace, b: target; seen through a layer on scratch */
-	OP_DEV,		/* b: target */
-	OP_DEVPTS,	/* b: target; own instance; value: 1 the program gets a terminal of it */
-	OP_PROC,	/* b: target; subset=pid */
-	OP_LOOPBACK,	/* bring lo up */
-	OP_RELAY,	/* value: bytes to carry, 0: no bound; every address leads to the relay */
-	OP_ALLOW,	/* a: a host, *.DOMAIN or *, value: port; the relay connects to it */
-	OP_PIVOT,	/* the new root becomes /; the old one is gone */
-	OP_FILE,	/* a: bytes, b: target below a scratch or tmpfs target; mode */
-	OP_READONLY,	/* b: mount point that becomes read-only */
-	OP_RLIMIT,	/* value: RLIMIT_*, value2: soft and hard */
-	OP_LANDLOCK,	/* b: path; value: enum landlock_access; OP_OPTIONAL: it may be missing */
-	OP_REQUIRE,	/* value: bits of enum layer; fails if one of them does not hold */
-	OP_SECCOMP,	/* value: enum filter_profile */
+	OP_WORKSPACE, /* a: name of a workspace, or with OP_EXACT a path; b: target; seen through a layer on scratch */
+	OP_DEV,	     /* b: target */
+	OP_DEVPTS,   /* b: target; own instance; value: 1 the program gets a terminal of it */
+	OP_PROC,     /* b: target; subset=pid */
+	OP_LOOPBACK, /* bring lo up */
+	OP_RELAY,    /* value: bytes to carry, 0: no bound; every address leads to the relay */
+	OP_ALLOW,    /* a: a host, *.DOMAIN or *, value: port; the relay connects to it */
+	OP_PIVOT,    /* the new root becomes /; the old one is gone */
+	OP_FILE,     /* a: bytes, b: target below a scratch or tmpfs target; mode */
+	OP_READONLY, /* b: mount point that becomes read-only */
+	OP_RLIMIT,   /* value: RLIMIT_*, value2: soft and hard */
+	OP_LANDLOCK, /* b: path; value: enum landlock_access; OP_OPTIONAL: it may be missing */
+	OP_REQUIRE,  /* value: bits of enum layer; fails if one of them does not hold */
+	OP_SECCOMP,  /* value: enum filter_profile */
 	/* launch */
 	OP_STAGE,   /* a: name; the ops after it belong to it, up to the next stage */
 	OP_ARG,	    /* a: word */
@@ -78,7 +78,10 @@ enum {
 	 * system, of SCRATCH, which then only bounds the growth of that one, and of SHOW.
 	 */
 	OP_WRITABLE = 1 << 4,
-	/* Of SHOW: the source is a directory, no part of its path is a link, and it has inodes of its own, or is not shown. */
+	/*
+	 * Of SHOW: the source is a directory, no part of its path is a link, and it has inodes of its own, or is not shown. Of WORKSPACE:
+	 * a is the path of such a directory.
+	 */
 	OP_EXACT = 1 << 5,
 };
 
@@ -207,6 +210,13 @@ struct op_info {
 	uint32_t count_max;	       /* how often it may occur in a plan */
 };
 extern const struct op_info op_table[_OP_MAX];
+
+/* What its first text is. */
+static inline enum span_kind plan_span_a(const struct op *op)
+{
+	return op->kind == OP_WORKSPACE && op->flags & OP_EXACT ? SPAN_SOURCE
+								: op_table[op->kind].a;
+}
 const char *stage_limit_name(enum stage_limit limit);
 
 /* The limits of one stage, from its OP_LIMIT records. */

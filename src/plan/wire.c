@@ -136,7 +136,7 @@ static const char *op_fault(const struct plan_view *v, const struct op *op)
 	if (op->flags &
 	    ~(OP_OPTIONAL | OP_READABLE | OP_WORKDIR | OP_SMALL | OP_WRITABLE | OP_EXACT))
 		return "it has an unknown flag";
-	if (op->flags & OP_EXACT && op->kind != OP_SHOW)
+	if (op->flags & OP_EXACT && op->kind != OP_SHOW && op->kind != OP_WORKSPACE)
 		return "it has an unknown flag";
 	/* For tmpfs, 0 means no bound. */
 	if ((op->kind == OP_ROOT || op->kind == OP_TMPFS || op->kind == OP_SCRATCH) &&
@@ -145,7 +145,7 @@ static const char *op_fault(const struct plan_view *v, const struct op *op)
 	/* A remount of the root does not reach what is mounted over it. */
 	if (op->kind == OP_WORKSPACE && op->b.len <= 1)
 		return "a workspace cannot be the root";
-	fault = span_fault(v, info->a, op->a);
+	fault = span_fault(v, plan_span_a(op), op->a);
 	return fault ? fault : span_fault(v, info->b, op->b);
 }
 

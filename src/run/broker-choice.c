@@ -91,6 +91,9 @@ static int64_t bound_of(const char *variable, int64_t preset)
 	return text && parse_size(text, &bound) == 0 && bound > 0 ? bound : preset;
 }
 
+/* For fronts with the broker's own user, who could write there anyway. */
+static const struct workspace_place any_directory = { .name = WORKSPACE_TREE, .path = "/" };
+
 static struct workspace_place workspaces_below(const char *path)
 {
 	return (struct workspace_place){
@@ -135,7 +138,9 @@ struct link *broker_connect(const struct broker_choice *c)
 static int serve_own_broker(void *data, int fd)
 {
 	const struct broker_choice *c = data;
-	const struct workspace_place workspaces[] = { workspaces_below(c->workspaces), { 0 } };
+	const struct workspace_place workspaces[] = { any_directory,
+						      workspaces_below(c->workspaces),
+						      { 0 } };
 	const struct broker_options options = {
 		.front_fd = fd,
 		.listen_fd = -EBADF,
@@ -340,7 +345,7 @@ static int pool_serve(const struct atoll_pool_options *o, struct error *err)
 	_cleanup_(registry_cleanup) struct registry *reg = NULL;
 	_cleanup_(broker_choice_done) struct broker_choice choice = { .warm = true };
 	_cleanup_free_ char *data_dir = NULL;
-	struct workspace_place workspaces[2] = { 0 };
+	struct workspace_place workspaces[3] = { any_directory };
 	struct broker_options options = { .front_fd = -EBADF,
 					  .warm = &choice.table,
 					  .workspaces = workspaces };
@@ -348,7 +353,7 @@ static int pool_serve(const struct atoll_pool_options *o, struct error *err)
 
 	if (r >= 0 && workspaces_path(&choice.workspaces) < 0)
 		r = error_oom(err);
-	workspaces[0] = workspaces_below(choice.workspaces);
+	workspaces[1] = workspaces_below(choice.workspaces);
 	if (r >= 0)
 		r = registry_new(data_dir, &reg, err);
 	if (r >= 0)

@@ -531,7 +531,7 @@ static bool take_places(struct testing *t)
 	if (n == 0)
 		return true;
 	/* The changes of one test are the next one's files. */
-	if (!must && run->request->workspace)
+	if (!must && run->decision.workspace)
 		return false;
 	if (run->places.take) {
 		if (!run->places.take(run->places.data, n, must))

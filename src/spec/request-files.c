@@ -295,7 +295,7 @@ int request_read_files(const struct reader *r, const struct schema_field *f, con
 	return request_check_nesting(r, (struct file_list){ files, n }, (struct file_list){ 0 });
 }
 
-/* --- mounts: {TARGET: SOURCE}; plan/policy/ decides which sources may be shown --- */
+/* --- mounts: {TARGET: "SOURCE"} or {TARGET: "SOURCE:rw"}; plan/policy/ decides which sources may be shown --- */
 
 /* An absolute path in normal form. */
 static int mount_check_path(const struct reader *r, const char *path)
@@ -333,6 +333,22 @@ static int mount_check_target(const struct reader *r, const struct request *req,
 	return e;
 }
 
+/* Without a suffix, or with ":ro", it is read-only. */
+static int mount_read_source(const struct reader *r, const json_t *value, struct request_mount *ret)
+{
+	const char *text, *suffix;
+	int e = read_string(r, value, MOUNT_PATH_MAX, &text);
+
+	if (e < 0)
+		return e;
+	suffix = strrchr(text, ':');
+	ret->writable = suffix && strcmp(suffix, ":rw") == 0;
+	if (!suffix || (!ret->writable && strcmp(suffix, ":ro") != 0))
+		suffix = text + strlen(text);
+	ret->source = arena_strndup(r->arena, text, (size_t)(suffix - text));
+	return ret->source ? mount_check_path(r, ret->source) : reader_no_memory(r);
+}
+
 int request_read_mounts(const struct reader *r, const struct schema_field *f _unused_,
 			const json_t *value, void *object)
 {
@@ -356,9 +372,7 @@ int request_read_mounts(const struct reader *r, const struct schema_field *f _un
 
 		e = mount_check_target(r, req, target);
 		if (e == 0)
-			e = read_string(&at, source, MOUNT_PATH_MAX, &mount.source);
-		if (e == 0)
-			e = mount_check_path(&at, mount.source);
+			e = mount_read_source(&at, source, &mount);
 		if (e < 0)
 			return e;
 		req->mounts[req->n_mounts++] = mount;

@@ -467,8 +467,9 @@ static const struct schema_field request_fields[] = {
 	{ "image", "string", "a root directory of the host, where the operator allows it",
 	  request_read_image, MEMBER(image), .max = HOST_PATH_MAX },
 	{ "mounts", "{string}",
-	  "directories of the host to show read-only, where the policy permits them: {\"/data\": "
-	  "\"/srv/data\"}",
+	  "directories of the host to show, where the policy permits them: {\"/data\": "
+	  "\"/srv/data\"} read-only, {\"/out\": \"/srv/out:rw\"} with changes that are applied "
+	  "at the end",
 	  request_read_mounts },
 	{ "tty", "boolean", "the program gets a terminal", read_bool, MEMBER(tty) },
 	{ "merge_stderr", "boolean",

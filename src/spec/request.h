@@ -55,6 +55,7 @@ struct request_file {
 struct request_mount {	    /* absolute paths in normal form */
 	const char *target; /* in the sandbox */
 	const char *source; /* a directory of the host */
+	bool writable;	    /* the program's changes are applied when it has ended */
 };
 
 struct request_var {
@@ -144,9 +145,9 @@ struct request {
 	const char *network_text; /* as given, for messages */
 	/* NETWORK_ALLOW: as address.h reads them, NULL-terminated; NULL: all that the policy permits */
 	const char **network_destinations;
-	const char *policy;	      /* name or path, or NULL */
-	const char *image;	      /* host directory, or NULL */
-	struct request_mount *mounts; /* shown read-only */
+	const char *policy; /* name or path, or NULL */
+	const char *image;  /* host directory, or NULL */
+	struct request_mount *mounts;
 	size_t n_mounts;
 	const char *workspace;	 /* name, or NULL */
 	bool workspace_cwd;	 /* programs start in it */

@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`--mount SRC:DEST:ro`: directories of the host, read-only, where the policy permits them."""
+"""`--mount SRC:DEST[:ro]`: directories of the host that programs see, or change at their end, where the policy permits it."""
 import json
 import os
 import shutil
 import socket
+import stat
 import subprocess
 
 import pytest
 
-from oracle import IS_ROOT
+from oracle import IS_ROOT, NOBODY
+from web import Served
 
 
 @pytest.fixture
@@ -45,10 +47,10 @@ def test_a_directory_is_shown(atoll, shown):
     (["--mount", "sub:/a:ro", "--mount", "sub:/a/b:ro"], 125, "lie in each other"),
     (["--mount", "nope:/data:ro"], 125, "cannot open 'nope'"),
     (["--mount", "data:/data:ro"], 125, "it is no directory"),
-    (["--mount", "sub:/data"], 125, "read-only: add :ro"),
-    (["-v", "sub:/data:rw"], 125, "--file DEST=SRC"),
-    (["-v", "sub"], 125, "wants SRC:DEST:ro"),
-    (["-v", "sub:/data:ro,z"], 125, "wants SRC:DEST:ro"),
+    (["--mount", "sub:/data"], 126, "policy 'mine' lets no program write to"),
+    (["-v", "sub:/data:rw"], 126, "/sub:rw', or only read it (:ro)"),
+    (["-v", "sub"], 125, "wants SRC:DEST, or SRC:DEST:ro"),
+    (["-v", "sub:/data:ro,z"], 125, "wants SRC:DEST, or SRC:DEST:ro"),
 ])
 @pytest.mark.modes("rootless")
 def test_refused(shown, words, code, said):
@@ -114,3 +116,156 @@ def test_f06_devices_and_setuid_files_of_a_mount_are_without_effect(shown):
     (top / "id").chmod(0o4755)
     done = run("--mount", ".:/data:ro", "-l", "bash", "-c", "cat /data/null /data/zero 2>&1 | grep -c 'Permission denied'; /data/id -u; /data/id -g")
     assert done.out == "2\n1000\n1000\n", done
+
+
+# ------------------------------------------------------------------------------------ writable ones
+
+
+def give(atoll, path):
+    """To a user other than root: what a program writes there belongs to the directory's owner, whatever uid it ran with."""
+    if IS_ROOT:
+        os.chown(path, NOBODY, NOBODY)
+
+
+@pytest.fixture
+def written(atoll, work):
+    """A directory that programs may change, owned by another user than root, and a command line under a policy that permits it."""
+    work.chmod(0o755)
+    top = work / "place" / "out"
+    top.mkdir(parents=True)
+    (top / "old").write_text("old")
+    for path in (work / "place", top, top / "old"):
+        give(atoll, path)
+    policy = work / "writes.yaml"
+    policy.write_text(f"name: writes\nfilesystem: {{usr: [/usr], mounts: [/usr/share/doc, '{work}/place:rw']}}\n")
+    policy.chmod(0o644)
+    return top, lambda *words, **more: atoll.run(["run", "--policy", policy, *words], cwd=work, **more)
+
+
+@pytest.mark.quick
+def test_changes_are_applied_at_the_end(atoll, written, work):
+    top, run = written
+    code = "cat /deep/er/old; echo new >/deep/er/old; mkdir /deep/er/d; echo x >/deep/er/d/e; rm /deep/er/gone; stat -c %U /deep/er/old"
+    (top / "gone").write_text("")
+    give(atoll, top / "gone")
+    done = run("--mount", "place/out:/deep/er", "-l", "bash", "-c", code)
+    assert (done.returncode, done.out) == (0, "oldsandbox\n"), done
+    assert sorted(os.listdir(top)) == ["d", "old"] and (top / "old").read_text() == "new\n" and (top / "d" / "e").read_text() == "x\n"
+    assert {path.stat().st_uid for path in (top / "old", top / "d", top / "d" / "e")} == {top.stat().st_uid}
+    result = json.loads(run("-v", "place/out:/o:rw", "-v", "/usr/share/doc:/doc:ro", "--json", "-l", "bash", "-c", "echo y >/o/more; ls /doc | head -1").out)
+    assert [(c["path"], c["change"]) for c in result["changes"]] == [("more", "added")] and result["stdout"], result
+
+
+@pytest.mark.quick
+def test_when_changes_are_not_applied(atoll, written):
+    top, run = written
+    out = ("--mount", "place/out:/o:rw", "-l", "bash", "-c")
+    assert run("--commit", "on_success", *out, "echo x >/o/a; exit 3").returncode == 3
+    assert run("--commit", "never", *out, "echo x >/o/b").returncode == 0
+    assert run("--read-only", *out, "echo x >/o/c").returncode != 0
+    assert sorted(os.listdir(top)) == ["old"]
+
+
+@pytest.mark.parametrize("words, code, said", [
+    (["--mount", "place/out:/o:rw", "--mount", "place/out/d:/p:rw"], 125, "writes to one directory of the host"),
+    (["--mount", "place/out:/o:rw", "--workspace", "w"], 125, "writes to one directory of the host"),
+    (["--mount", "/usr/share/doc:/o:rw"], 126, "filesystem.mounts lists '/usr/share/doc:rw', or only read it (:ro)"),
+    (["--mount", "/etc:/o"], 126, "filesystem.mounts lists '/etc:rw', or use a workspace"),
+    (["--policy", "default", "--mount", "place/out:/o"], 126, "policy 'default' lets no program write to"),
+    (["--isolation", "minimal", "--mount", "place/out:/o"], 125, "--policy"),
+])
+@pytest.mark.modes("rootless")
+def test_writing_refused(written, words, code, said):
+    (written[0] / "d").mkdir()
+    done = written[1](*words, "-l", "bash", "-c", "echo ran")
+    assert (done.returncode, done.out) == (code, "") and said in done.err, done
+
+
+def test_what_a_writable_mount_is_no_way_to(atoll, written, work):
+    """Set-id files, devices, pipes, sockets, links that lead out, stores of other directories: none of these comes to be on the host."""
+    top, run = written
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(top / "listening"))
+        os.chmod(top / "listening", 0o777)
+        give(atoll, top / "listening")
+        listening.listen()
+        code = """
+import os, socket
+def tried(act, *words):
+    try:
+        act(*words)
+        return "done"
+    except OSError as e:
+        return type(e).__name__
+os.chdir("/o")
+print(tried(socket.socket(socket.AF_UNIX).connect, "listening"), tried(os.mknod, "null", 0o20666, os.makedev(1, 3)), tried(os.chown, "old", 0, 0))
+open("id", "w").write("#!/bin/sh"); os.chmod("id", 0o6777)
+os.mkfifo("pipe"); os.symlink("/etc", "out"); os.symlink("../../..", "up"); socket.socket(socket.AF_UNIX).bind("own")
+os.makedirs("d/.atoll-commit/x"); os.makedirs(".atoll-commit/y")
+os.rename("old", "renamed"); os.link("renamed", "again")
+"""
+        done = run("--json", "--mount", "place/out:/o", "-l", "python", "-c", code)
+        result = json.loads(done.out)
+        assert result["stdout"] == "ConnectionRefusedError PermissionError OSError\n", result
+    assert sorted(os.listdir(top)) == ["again", "d", "id", "listening", "renamed"] and os.listdir(top / "d") == [], result
+    assert stat.S_IMODE((top / "id").stat().st_mode) == 0o777
+    assert {"pipe", "out", "up", "own"} <= {entry["path"] for entry in result["skipped"]}, result
+
+
+@pytest.mark.parametrize("swapped", ["place", "place/out"])
+def test_a_link_in_its_path_leads_nowhere(atoll, written, work, swapped):
+    """Neither at the beginning nor at the end of the run, when the changes are applied."""
+    top, run = written
+    (work / "other" / "out").mkdir(parents=True)
+    aside = work / "aside"
+    body = work / "body.json"
+    body.write_text(json.dumps({"language": "bash", "code": "read line; echo x >/o/x", "mounts": {"/o": f"{top}:rw"}}))
+    body.chmod(0o644)
+
+    def swap():
+        os.rename(work / swapped, aside)
+        (work / swapped).symlink_to(work / "other" / swapped[len("place/"):])
+
+    running = atoll.popen(["run", "--json", "--policy", work / "writes.yaml", "--request", body, "--stdin", "-"], cwd=work)
+    running.stdin.write(b"")
+    swap()
+    out, _ = running.communicate(b"go\n", timeout=60)
+    assert not list((work / "other").rglob("x")), out
+    done = run("--request", body, input="go\n")
+    assert done.returncode != 0 and not list((work / "other").rglob("x")), done
+
+
+@pytest.mark.modes("root")
+def test_rights_are_those_of_the_directorys_owner(atoll, written):
+    """Another user's files in it stay as they are: one that only root may read is not read, and not changed."""
+    top, run = written
+    (top / "roots").write_text("secret")
+    (top / "roots").chmod(0o600)
+    done = run("--mount", "place/out:/o", "-l", "bash", "-c", "cat /o/roots; echo x >/o/roots; cat /o/old")
+    assert done.out == "old" and (top / "roots").read_text() == "secret" and (top / "roots").stat().st_uid == 0, done
+
+
+@pytest.mark.quick
+def test_over_http(mode, stage, atoll, written, work):
+    """A daemon whose front has a user of its own takes only what its setting lists, whatever its policies permit."""
+    top, _ = written
+    policies = work / "policies"
+    policies.mkdir()
+    (policies / "writes.yaml").write_text((work / "writes.yaml").read_text())
+    policies.chmod(0o755)
+    (policies / "writes.yaml").chmod(0o644)
+    request = {"language": "bash", "code": "cat /o/old; echo http >/o/new", "policy": "writes", "mounts": {"/o": f"{top}:rw"}}
+    served = Served(atoll, stage.scratch(mode, "mounts"), "--policies-dir", policies, "--set", f"mounts={top}:rw")
+    try:
+        result = served.web.post("/v1/execute", request).json()
+        assert result["stdout"] == "old" and (top / "new").read_text() == "http\n", result
+        assert (top / "new").stat().st_uid == top.stat().st_uid
+        refused = served.web.post("/v1/execute", {**request, "policy": "default"})
+        assert refused.status == 403 and "filesystem.mounts lists" in refused.json()["detail"], refused
+        (top.parent / "unlisted").mkdir()
+        give(atoll, top.parent / "unlisted")
+        result = served.web.post("/v1/execute", {**request, "mounts": {"/o": f"{top.parent}/unlisted:rw"}, "code": "echo x >/o/x"}).json()
+        assert os.listdir(top.parent / "unlisted") == ([] if mode == "root" else ["x"]), result
+        assert mode != "root" or "its setting `mounts` must list it" in result["cause"]["detail"], result
+    finally:
+        served.end()

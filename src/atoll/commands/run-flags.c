@@ -258,7 +258,7 @@ static int apply_image(void *data, const struct option *self, const char *value,
 	return run_put_text(overrides(o), "image", path, err);
 }
 
-/* SRC:DEST:ro, as with `docker run`. */
+/* SRC:DEST[:ro|:rw], as with `docker run`: without :ro the program's changes are applied at its end. */
 static int run_set_mount(void *data, const struct option *self, const char *value,
 			 struct error *err)
 {
@@ -267,26 +267,22 @@ static int run_set_mount(void *data, const struct option *self, const char *valu
 	size_t n_dest = dest ? strcspn(dest, ":") : 0,
 	       n_source = colon ? (size_t)(colon - value) : 0;
 	_cleanup_free_ char *given = strndup(value, n_source), *path = NULL, *target = NULL;
+	_cleanup_free_ char *source = NULL;
 
 	if (n_source == 0 || n_dest == 0 ||
 	    (dest[n_dest] && strcmp(dest + n_dest, ":ro") != 0 &&
 	     strcmp(dest + n_dest, ":rw") != 0))
-		return error_set(err, ERROR_INPUT, EINVAL, "%s wants SRC:DEST:ro, not '%.200s'",
-				 self->flag, value);
-	if (strcmp(dest + n_dest, ":ro") != 0)
 		return error_set(err, ERROR_INPUT, EINVAL,
-				 "%s shows a directory read-only: add :ro; files go in with --file "
-				 "DEST=SRC and come back with --output-dir DIR; a directory that "
-				 "stays is --workspace NAME; a policy permits mounts by "
-				 "filesystem.mounts, and shows its filesystem.usr always (--policy "
-				 "FILE)",
-				 self->flag);
+				 "%s wants SRC:DEST, or SRC:DEST:ro, not '%.200s'", self->flag,
+				 value);
 	path = given ? realpath(given, NULL) : NULL;
 	target = strndup(dest, n_dest);
 	if (!path || !target)
 		return error_set(err, ERROR_INPUT, errno, "%s: cannot open '%.200s': %s",
 				 self->flag, given ? given : value, strerror(errno));
-	return run_put_text(below(overrides(o), "mounts", json_object), target, path, err);
+	if (asprintf(&source, "%s%s", path, strcmp(dest + n_dest, ":ro") == 0 ? "" : ":rw") < 0)
+		return error_oom(err);
+	return run_put_text(below(overrides(o), "mounts", json_object), target, source, err);
 }
 
 #define TEXT(flag, letter, argument, member, help)                                                 \
@@ -315,8 +311,9 @@ static const struct option run_rows[] = {
 	  "the program may write anywhere; its changes end with the run", apply_true, 0 },
 	{ "--workspace", 0, "NAME", "a directory that stays, mounted at /workspace", apply_text,
 	  0 },
-	{ "--mount", 0, "SRC:DEST:ro",
-	  "show a directory of the host, if the policy permits it (repeatable)", run_set_mount, 0 },
+	{ "--mount", 0, "SRC:DEST",
+	  "a directory of the host, if the policy permits it; read-only with :ro (repeatable)",
+	  run_set_mount, 0 },
 	{ "--commit", 0, "WHEN",
 	  "apply writes to the workspace: always (the default), on_success or never", apply_text,
 	  0 },
@@ -410,7 +407,7 @@ static const struct habit {
 	{ { "--init", 0, NULL, NULL, accept_habit, 0 }, NULL },
 	{ { "--cap-drop", 0, "NAME", NULL, accept_habit, 0 }, NULL },
 	{ { "--interactive", 'i', NULL, NULL, accept_habit, 0 }, NULL },
-	{ { "--volume", 'v', "SRC:DEST:ro", NULL, run_set_mount, 0 }, NULL },
+	{ { "--volume", 'v', "SRC:DEST", NULL, run_set_mount, 0 }, NULL },
 	{ { "--net", 0, "MODE", NULL, run_set_network, 0 }, NULL },
 	{ { "--workdir", 'w', "DIR", NULL, answer_habit, 0 },
 	  "a program starts in /sandbox; put its files there with --file DEST=SRC" },

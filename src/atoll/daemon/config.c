@@ -384,6 +384,10 @@ static int complete_config(const struct config_source *source, struct config *c,
 		if (c->images[i][0] != '/')
 			r = error_field(err, "images", "images: %.200s is not an absolute path",
 					c->images[i]);
+	for (size_t i = 0; r == 0 && c->mounts[i]; i++)
+		if (c->mounts[i][0] != '/')
+			r = error_field(err, "mounts", "mounts: %.200s is not an absolute path",
+					c->mounts[i]);
 	assert(c->queue_running > 0 && c->queue_judging > 0);
 	return r < 0 ? r : fit_defaults(source->cores, c, err);
 }

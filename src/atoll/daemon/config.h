@@ -70,10 +70,11 @@ struct config {
 	const char *const *mcp_issuers; /* that give tokens for it; empty: none */
 
 	/* Directories and files */
-	const char *state_dir;	      /* 0700: history, outputs, workspaces */
-	const char *data_dir;	      /* languages/, policies/, runners/; "": searched for */
-	const char *policies_dir;     /* further policies; "": only those of data_dir */
-	const char *const *images;    /* directories below which an image may be; empty: none */
+	const char *state_dir;	   /* 0700: history, outputs, workspaces */
+	const char *data_dir;	   /* languages/, policies/, runners/; "": searched for */
+	const char *policies_dir;  /* further policies; "": only those of data_dir */
+	const char *const *images; /* directories below which an image may be; empty: none */
+	const char *const *mounts; /* DIR or DIR:rw: the most that policies may permit as mounts */
 	const char *output_data_path; /* /workspace of POST /execute; "": in the state directory */
 	const char *language_config;  /* SANDBOX_LANGUAGE_CONFIG_FILE; "": none */
 	const char *language_text;    /* its content, JSON; or NULL. config_read_languages() */

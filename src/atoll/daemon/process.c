@@ -19,7 +19,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { EXIT_SETUP = 125, ENV_MAX = 64 };
+enum { EXIT_SETUP = 125, ENV_MAX = 64, PLACES_MAX = CONFIG_WORDS_MAX + 4 };
 
 int process_find_front(struct error *err)
 {
@@ -67,6 +67,16 @@ static int follow_parent(pid_t parent, int signo)
 	return r == 0 && getppid() != parent ? -ESRCH : r;
 }
 
+/* A word of the setting `mounts` without its ":rw"; NULL: it has none, and was wanted. */
+static const char *mount_path(const char *word, bool wants_writable)
+{
+	const size_t n = strlen(word);
+	const bool writable = n > 3 && strcmp(word + n - 3, ":rw") == 0;
+
+	/* Kept as long as the broker lives. */
+	return wants_writable && !writable ? NULL : strndup(word, writable ? n - 3 : n);
+}
+
 /* Host paths that a front under an attacker's control may have shown in a sandbox: those that requests need. */
 static const char *const *list_sources(const struct config *c, const char **ret, size_t max)
 {
@@ -82,15 +92,33 @@ static const char *const *list_sources(const struct config *c, const char **ret,
 		ret[n++] = kits;
 	for (size_t i = 0; c->images[i] && n + 1 < max; i++)
 		ret[n++] = c->images[i];
+	for (size_t i = 0; c->mounts[i] && n + 1 < max; i++) {
+		const char *path = mount_path(c->mounts[i], false);
+
+		if (path)
+			ret[n++] = path;
+	}
 	ret[n] = NULL;
 	return ret;
 }
 
-/* All workspaces below the state directory, except that of POST /execute if output_data_path moves it. */
-static void list_workspaces(const struct config *c, const char *all, struct workspace_place ret[3])
+/*
+ * All workspaces below the state directory, except that of POST /execute if output_data_path moves it. And the directories that programs
+ * may change as writable mounts: a front with the monitor's own uid could write anywhere itself.
+ */
+static void list_workspaces(const struct config *c, const char *all, bool stranger,
+			    struct workspace_place ret[PLACES_MAX])
 {
 	size_t n = 0;
 
+	if (!stranger)
+		ret[n++] = (struct workspace_place){ WORKSPACE_TREE, "/", 0, 0 };
+	for (size_t i = 0; stranger && c->mounts[i] && n + 3 < PLACES_MAX; i++) {
+		const char *path = mount_path(c->mounts[i], true);
+
+		if (path)
+			ret[n++] = (struct workspace_place){ WORKSPACE_TREE, path, 0, 0 };
+	}
 	if (*c->output_data_path)
 		ret[n++] = (struct workspace_place){ CONFIG_EXECUTE_WORKSPACE, c->output_data_path,
 						     c->workspace_bytes, c->workspace_files };
@@ -108,9 +136,9 @@ static _noreturn_ void fail_process(const struct process_setup *s, const char *w
 static _noreturn_ void broker_main(const struct process_setup *s, pid_t parent, int lifeline_fd)
 {
 	const int keep[] = { s->broker_fd, lifeline_fd, s->log->fd };
-	const char *sources[CONFIG_WORDS_MAX + 16];
+	const char *sources[2 * CONFIG_WORDS_MAX + 16];
 	char workspaces[PATH_MAX];
-	struct workspace_place places[3];
+	struct workspace_place places[PLACES_MAX];
 	const bool stranger = s->identity.uid != geteuid();
 	const struct pool_settings settings = {
 		.data_dir = s->config->data_dir,
@@ -128,7 +156,7 @@ static _noreturn_ void broker_main(const struct process_setup *s, pid_t parent, 
 
 	s->log->who = "broker";
 	(void)snprintf(workspaces, sizeof(workspaces), "%s/workspaces", s->config->state_dir);
-	list_workspaces(s->config, workspaces, places);
+	list_workspaces(s->config, workspaces, stranger, places);
 	if (r == 0)
 		r = follow_parent(parent, SIGTERM);
 	if (r < 0)

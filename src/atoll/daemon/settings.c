@@ -69,6 +69,10 @@ const struct setting settings[] = {
 	  .help = "directory of further policies" },
 	{ "images", NULL, NULL, SETTING_WORDS, OFFSET(images), .preset = "",
 	  .help = "directories below which callers may choose an image" },
+	{ "mounts", NULL, NULL, SETTING_WORDS, OFFSET(mounts), .preset = "",
+	  .help = "directories that programs may see, or with :rw change, where their policy "
+		  "permits "
+		  "it too, when the front has a user of its own" },
 	{ "output_data_path", "--output-data-path", "DIR", SETTING_PATH, OFFSET(output_data_path),
 	  .preset = "", .help = "/workspace of POST /execute [in the state directory]" },
 	{ "workspaces.bytes", NULL, NULL, SETTING_NUMBER, OFFSET(workspace_bytes),

@@ -589,23 +589,43 @@ static int decide_root(const struct decision *d, struct error *err)
 	return 0;
 }
 
-/* What a program sees of the host is the policy's choice. */
-static int decide_mounts(const struct decision *d, struct error *err)
+static bool decide_is_listed(const struct decision *d, const char *source, const char **tops)
+{
+	for (; !d->policy->libraries_only && *tops; tops++)
+		if (path_is_below(source, *tops))
+			return true;
+	return false;
+}
+
+/* What a program sees of the host, and what it may change there, is the policy's choice. */
+static int decide_mounts(struct decision *d, struct error *err)
 {
 	for (size_t i = 0; i < d->request->n_mounts; i++) {
-		const char *source = d->request->mounts[i].source;
-		bool permitted = false;
+		const struct request_mount *m = &d->request->mounts[i];
+		bool shown = decide_is_listed(d, m->source, d->policy->mounts);
 
-		for (const char **top = d->policy->mounts; !d->policy->libraries_only && *top;
-		     top++)
-			permitted |= path_is_below(source, *top);
-		if (!permitted)
+		if (m->writable && !decide_is_listed(d, m->source, d->policy->writable_mounts))
+			return error_refuse(
+				err, "mounts",
+				"mounts: policy '%.64s' lets no program write to '%.160s'; take a "
+				"policy whose filesystem.mounts lists '%.160s:rw'%s",
+				d->policy->name, m->source, m->source,
+				shown ? ", or only read it (:ro)" : ", or use a workspace");
+		if (!shown)
 			return error_refuse(
 				err, "mounts",
 				"mounts: policy '%.64s' shows no '%.160s' to programs; bring files "
 				"with the request, or take a policy whose filesystem.mounts lists "
 				"it",
-				d->policy->name, source);
+				d->policy->name, m->source);
+		if (m->writable && d->workspace)
+			return error_field(err, "mounts",
+					   "mounts: a program writes to one directory of the host: "
+					   "give one as rw, and no workspace beside it");
+		if (m->writable) {
+			d->workspace = m->source;
+			d->workspace_target = m->target;
+		}
 	}
 	return 0;
 }
@@ -626,6 +646,8 @@ int decide(struct decision *d, struct error *err)
 		r = decide_network(&out, err);
 	if (r == 0)
 		r = decide_root(&out, err);
+	out.workspace = out.request->workspace;
+	out.workspace_target = NULL;
 	if (r == 0)
 		r = decide_mounts(&out, err);
 	if (r == 0)
@@ -638,7 +660,6 @@ int decide(struct decision *d, struct error *err)
 	out.writable_root = out.request->writable_root;
 	out.libraries_only = out.policy->libraries_only;
 	out.tty = out.request->tty;
-	out.workspace = out.request->workspace;
 	out.workdir = out.request->workspace_cwd;
 	out.commit = out.request->commit;
 	*d = out;

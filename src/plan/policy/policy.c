@@ -37,6 +37,33 @@ static int policy_read_usr(const struct reader *r, const struct schema_field *f,
 	return e;
 }
 
+/* With ":rw" behind a directory, a request may ask that its program changes it. */
+static int policy_read_mounts(const struct reader *r, const struct schema_field *f,
+			      const json_t *value, void *object)
+{
+	struct policy *policy = &((struct draft *)object)->policy;
+	int e = policy_read_usr(r, f, value, object);
+	const char **writable;
+
+	if (e < 0)
+		return e;
+	writable = arena_alloc(r->arena, (json_array_size(value) + 1) * sizeof(*writable));
+	if (!writable)
+		return reader_no_memory(r);
+	policy->writable_mounts = writable;
+	for (const char **path = policy->mounts; *path; path++) {
+		const char *suffix = strrchr(*path, ':');
+
+		if (!suffix || strcmp(suffix, ":rw") != 0)
+			continue;
+		*path = arena_strndup(r->arena, *path, (size_t)(suffix - *path));
+		if (!*path)
+			return reader_no_memory(r);
+		*writable++ = *path;
+	}
+	return 0;
+}
+
 static int policy_read_access(const struct reader *r, const struct schema_field *f,
 			      const json_t *value, void *object)
 {
@@ -198,7 +225,7 @@ static const struct schema_field filesystem_fields[] = {
 	{ .key = "writable_root", .read = read_bool, MEMBER(policy.writable_root) },
 	{ .key = "access", .type = "full|libraries", .read = policy_read_access },
 	{ .key = "usr", .read = policy_read_usr, PATHS(usr) },
-	{ .key = "mounts", .read = policy_read_usr, PATHS(mounts) },
+	{ .key = "mounts", .read = policy_read_mounts, PATHS(mounts) },
 	{ .key = "etc", .read = read_etc, PATHS(etc) },
 	{ 0 },
 };
@@ -292,6 +319,7 @@ static int policy_read(const struct reader *r, struct draft *d, const struct hos
 	policy->usr = empty;
 	policy->etc = empty;
 	policy->mounts = empty;
+	policy->writable_mounts = empty;
 	limits_presets(&policy->defaults);
 	limits_ceilings(&policy->ceilings, facts->cores);
 	e = read_object(r, policy->root, SHAPE_OF(policy_fields), d);

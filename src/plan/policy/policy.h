@@ -50,8 +50,9 @@ struct policy {
 	const char **usr;    /* host directories shown read-only: "/usr", … */
 	const char **etc;    /* entries of /etc shown to every program */
 	const char **mounts; /* directories that requests may have shown, with all below */
-	enum network_mode network; /* the most a request may ask for: off, none or allow */
-	bool network_barred;	   /* NETWORK_ALLOW: the administrator permits no network at all */
+	const char **writable_mounts; /* those of them that programs may change */
+	enum network_mode network;    /* the most a request may ask for: off, none or allow */
+	bool network_barred; /* NETWORK_ALLOW: the administrator permits no network at all */
 	/* NETWORK_ALLOW: the destinations, as base/address.h reads them, and the ports of those that name none */
 	const char **network_allow;
 	uint16_t network_ports[NETWORK_PORTS_MAX];
@@ -82,9 +83,11 @@ struct decision {
 	bool writable_root; /* the program may write anywhere, into a layer that ends with the run */
 	bool libraries_only; /* as the policy says */
 	bool tty;
-	bool forkable;	       /* a session whose live process can be copied into another sandbox */
-	const char *workspace; /* name of the mounted workspace, or NULL */
-	bool workdir;	       /* programs start in the workspace */
+	bool forkable; /* a session whose live process can be copied into another sandbox */
+	const char *
+		workspace; /* name of the mounted workspace, or path of the writable mount; or NULL */
+	const char *workspace_target; /* of such a mount; NULL: the usual place */
+	bool workdir;		      /* programs start in the workspace */
 	enum commit_when commit;
 	uint32_t missing; /* layers that this host lacks; none of them is required */
 	const struct request *request;

@@ -124,6 +124,21 @@ static const struct {
 	  "mounts: policy 'p' shows no '/srv/ab' to programs; bring files with the request, or "
 	  "take "
 	  "a policy whose filesystem.mounts lists it" },
+	{ "name: p\nfilesystem: {mounts: [/srv/a, '/srv/b:rw']}\n", language_text,
+	  "{\"code\": \"\", \"mounts\": {\"/d\": \"/srv/b/c:rw\", \"/e\": \"/srv/a:rw\"}}",
+	  ERROR_POLICY, "mounts",
+	  "mounts: policy 'p' lets no program write to '/srv/a'; take a policy whose "
+	  "filesystem.mounts lists '/srv/a:rw', or only read it (:ro)" },
+	{ "name: p\nfilesystem: {mounts: ['/srv/b:rw']}\n", language_text,
+	  "{\"code\": \"\", \"mounts\": {\"/d\": \"/srv/b/c:rw\", \"/e\": \"/srv/b:rw\"}}",
+	  ERROR_INPUT, "mounts",
+	  "mounts: a program writes to one directory of the host: give one as rw, and no workspace "
+	  "beside it" },
+	{ "name: p\nfilesystem: {mounts: ['/srv/b:rw']}\n", language_text,
+	  "{\"code\": \"\", \"workspace\": \"w\", \"mounts\": {\"/e\": \"/srv/b:rw\"}}",
+	  ERROR_INPUT, "mounts",
+	  "mounts: a program writes to one directory of the host: give one as rw, and no workspace "
+	  "beside it" },
 	{ "name: p\nfilesystem: {mounts: [/srv/a], access: libraries}\n", language_text,
 	  "{\"code\": \"\", \"mounts\": {\"/d\": \"/srv/a\"}}", ERROR_POLICY, "mounts",
 	  "mounts: policy 'p' shows no '/srv/a' to programs; bring files with the request, or take "

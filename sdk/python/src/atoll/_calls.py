@@ -23,7 +23,7 @@ LIMITS = frozenset((
 #: Every other key of a request's body.
 KEYS = frozenset((
     "args", "stdin", "env", "files", "limits", "network", "policy", "workspace", "commit", "read_only", "writable_root",
-    "image", "tty", "merge_stderr", "preload", "compiler_args", "stages", "tests", "groups", "stop_at", "interactor", "invoke", "eval", "history", "archive", "entry", "labels",
+    "image", "mounts", "tty", "merge_stderr", "preload", "compiler_args", "stages", "tests", "groups", "stop_at", "interactor", "invoke", "eval", "history", "archive", "entry", "labels",
     "collect", "priority",
     "host_functions", "callback_url"))
 
