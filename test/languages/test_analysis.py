@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Analysis of programs that really fail (doc/http.md): test/analysis/LANGUAGE.yaml.
 
-Each program is run by `atoll run --json`; build/src/run/analyse/analyse-lines makes the analysis and the debug report of
+Each program is run by `atoll run --json`; build/test/analyse-lines makes the analysis and the debug report of
 request and result. A case gives every field it expects exactly; a text that ends with * is a beginning, `excerpt` is one
 line of the excerpt.
 """
@@ -19,7 +19,7 @@ from program import BINARY, MODES, Atoll
 
 quick = pytest.mark.quick
 CASES = Path(__file__).parent.parent / "analysis"
-LINES = BINARY.parent / "src" / "run" / "analyse" / "analyse-lines"
+LINES = BINARY.parent / "test" / "analyse-lines"
 LANGUAGES = ["python", "javascript", "typescript", "bash", "ruby", "go", "c", "cpp", "rust", "java", "php", "perl", "lua", "r"]
 FIELDS = ["is_error", "error_type", "exception", "message", "file", "line", "frames", "excerpt", "category", "suggestion"]
 AT_ONCE = 2

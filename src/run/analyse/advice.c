@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * See advice.h. The family's rows are tried in order, then the common ones, for the error itself; if none fits,
+ * The family's rows are tried in order, then the common ones, for the error itself; if none fits,
  * for its cause. A row may ask for the word of the program that is nearest to the unknown one, by edit
  * distance. A message is untrusted: its pieces are cut, and line ends removed, before they are part of a
  * sentence.
  */
-#include "run/analyse/advice.h"
+#include "run/analyse/family.h"
 
 #include "run/analyse/demand.h"
 
@@ -24,25 +24,24 @@ struct sentence {
 	char near[WORD_MAX + 1];
 	int64_t line; /* 0: not known */
 	struct buf *out;
+	int r; /* the first failure: nothing is put after it */
 };
 
-static bool fits_type(const char *want, struct span type)
-{
-	size_t n = want ? strlen(want) : 0;
-
-	if (!want)
-		return true;
-	if (want[n - 1] == '*')
-		return type.len >= n - 1 && (n == 1 || memcmp(type.data, want, n - 1) == 0);
-	return span_is(type, want);
-}
+#define put(s, ...) ((s)->r < 0 ? (void)0 : (void)((s)->r = buf_printf((s)->out, __VA_ARGS__)))
 
 static const struct advice *find_row(const struct advice *rows, struct span type,
 				     struct span message, struct slots *ret)
 {
-	for (const struct advice *row = rows; row && row->category; row++)
-		if (fits_type(row->exception, type) && text_match(&row->match, message, ret))
+	for (const struct advice *row = rows; row && row->category; row++) {
+		const char *want = row->exception, *star = want ? strchr(want, '*') : NULL;
+		bool fits = !want || span_is(type, want);
+
+		if (star && type.len >= (size_t)(star - want))
+			fits = strncmp(want, type.data ? type.data : "", (size_t)(star - want)) ==
+			       0;
+		if (fits && text_match(&row->match, message, ret))
 			return row;
+	}
 	return NULL;
 }
 
@@ -126,88 +125,84 @@ static void find_near(struct sentence *s)
 	}
 }
 
-static int put_piece(struct buf *out, struct span piece)
+static void put_piece(struct sentence *s, struct span piece)
 {
-	int r = 0;
 	size_t n = MIN(piece.len, (size_t)PIECE_MAX);
 
 	/* Not inside a character. */
 	while (n > 0 && n < piece.len && (piece.data[n] & 0xc0) == 0x80)
 		n--;
-	for (size_t i = 0; i < n && r >= 0; i++)
-		r = buf_append(out, (unsigned char)piece.data[i] < ' ' ? " " : &piece.data[i], 1);
-	return r < 0 || n == piece.len ? r : buf_puts(out, "…");
+	for (size_t i = 0; i < n && s->r >= 0; i++)
+		s->r = buf_append(s->out, (unsigned char)piece.data[i] < ' ' ? " " : &piece.data[i],
+				  1);
+	if (n < piece.len)
+		put(s, "…");
 }
 
 /* {1} in a rule of naming, as Debian spells it: lower case, "-" for "_", "/" and "::". */
-static int put_ruled(struct buf *out, const char *rule, struct span module)
+static void put_ruled(struct sentence *s, const char *rule, struct span module)
 {
 	const char *hole = strstr(rule, "{1}");
-	int r = buf_append(out, rule, (size_t)(hole - rule));
 
-	for (size_t i = 0; i < MIN(module.len, (size_t)PIECE_MAX) && r >= 0; i++) {
+	put(s, "%.*s", (int)(hole - rule), rule);
+	for (size_t i = 0; i < MIN(module.len, (size_t)PIECE_MAX); i++) {
 		char c = (char)tolower((unsigned char)module.data[i]);
 
 		if (c == ':' && i + 1 < module.len && module.data[i + 1] == ':')
 			i++;
-		if (c == '_' || c == '/' || c == ':')
-			c = '-';
-		r = buf_append(out, &c, 1);
+		put(s, "%c", c == '_' || c == '/' || c == ':' ? '-' : c);
 	}
-	return r < 0 ? r : buf_puts(out, hole + 3);
+	put(s, "%s", hole + 3);
 }
 
-static const struct package_hint *find_package(const struct family *family, struct span module)
+/* "install `python3-opencv` (Debian) or `opencv-python` (pip) on the host" */
+static void put_package(struct sentence *s)
 {
-	for (const struct package_hint *p = family->packages; p && p->module; p++) {
+	const struct family *family = s->in->family;
+	struct span module = slot(&s->slots, '1');
+	const struct package_hint *p = family ? family->packages : NULL;
+	const char *dot = module.len > 0 ? memchr(module.data, '.', module.len) : NULL;
+	bool debian, registry;
+
+	for (; p && p->module; p++) {
 		size_t n = strlen(p->module);
 
 		if (module.len >= n && memcmp(module.data, p->module, n) == 0 &&
 		    (module.len == n || strchr("./:", module.data[n])))
-			return p;
+			break;
 	}
-	return NULL;
-}
-
-/* "install `python3-opencv` (Debian) or `opencv-python` (pip) on the host" */
-static int put_package(struct sentence *s)
-{
-	const struct family *family = s->in->family;
-	struct span module = slot(&s->slots, '1');
-	const struct package_hint *p = family ? find_package(family, module) : NULL;
-	bool debian = p ? p->debian != NULL : family && family->debian;
-	bool registry = family && family->registry && (!p || p->registry);
-	const char *dot = module.len > 0 ? memchr(module.data, '.', module.len) : NULL;
-	int r;
-
-	if (!debian && !registry)
-		return buf_puts(s->out, "check its name, or install on the host what provides it");
-	r = buf_puts(s->out, "install ");
-	if (r >= 0 && debian) {
-		r = buf_puts(s->out, "`");
-		if (r >= 0)
-			r = p ? buf_puts(s->out, p->debian)
-			      : put_ruled(s->out, family->debian, module);
-		if (r >= 0)
-			r = buf_puts(s->out, registry ? "` (Debian) or " : "` (Debian)");
+	if (p && !p->module)
+		p = NULL;
+	debian = p ? p->debian != NULL : family && family->debian;
+	registry = family && family->registry && (!p || p->registry);
+	if (!debian && !registry) {
+		put(s, "check its name, or install on the host what provides it");
+		return;
 	}
-	if (r >= 0 && registry) {
+	put(s, "install ");
+	if (debian) {
+		put(s, "`");
+		if (p)
+			put(s, "%s", p->debian);
+		else
+			put_ruled(s, family->debian, module);
+		put(s, "` (Debian)%s", registry ? " or " : "");
+	}
+	if (registry) {
 		if (dot && !p && strcmp(family->registry, "pip") == 0)
 			module.len = (size_t)(dot - module.data);
-		r = buf_puts(s->out, "`");
-		if (r >= 0)
-			r = put_piece(s->out, p ? span_of(p->registry) : module);
-		if (r >= 0)
-			r = buf_printf(s->out, "` (%s)", family->registry);
+		put(s, "`");
+		put_piece(s, p ? span_of(p->registry) : module);
+		put(s, "` (%s)", family->registry);
 	}
-	return r < 0 ? r : buf_puts(s->out, " on the host");
+	put(s, " on the host");
 }
 
 /*
  * The memory limit in force: the request's, or the default; and what one allocation asked for, if the message
  * says so.
  */
-static int put_limit(struct sentence *s)
+static void put_limit(struct sentence *s)
 {
 	const struct knob *k = knob_find("memory");
 	const json_t *asked = json_object_get(json_object_get(s->in->source->request, "limits"),
@@ -215,105 +210,105 @@ static int put_limit(struct sentence *s)
 	const struct buf *said = &s->in->finding->message;
 	int64_t bytes = k->preset, wanted;
 	char text[32];
-	int r;
 
 	if (asked && knob_parse_json(k, asked, &bytes, NULL) < 0)
 		bytes = k->preset;
 	knob_format(k, bytes, text, sizeof(text));
+	put(s, "%s", text);
 	wanted = demand_in_words((struct span){ said->data, said->len });
 	if (wanted <= bytes)
-		return buf_puts(s->out, text);
-	r = buf_printf(s->out, "%s; ", text);
+		return;
 	knob_format(k, wanted, text, sizeof(text));
-	return r < 0 ? r : buf_printf(s->out, "%s were asked for at once", text);
+	put(s, "; %s were asked for at once", text);
 }
 
 /* Without a number "on line " becomes "on that line". */
-static int put_line(struct sentence *s)
+static void put_line(struct sentence *s)
 {
 	struct buf *out = s->out;
 
-	if (s->line > 0)
-		return buf_printf(out, "%lld", (long long)s->line);
-	if (out->len < 5 || strcmp(out->data + out->len - 4, "ine ") != 0)
-		return buf_puts(out, "?");
-	out->len -= 5;
-	return buf_puts(out, out->data[out->len] == 'L' ? "That line" : "that line");
+	if (s->line > 0) {
+		put(s, "%lld", (long long)s->line);
+	} else if (out->len < 5 || strcmp(out->data + out->len - 4, "ine ") != 0) {
+		put(s, "?");
+	} else {
+		out->len -= 5;
+		put(s, out->data[out->len] == 'L' ? "That line" : "that line");
+	}
 }
 
 /* How a file gets to where the program looks for it. */
-static int put_send(struct sentence *s)
+static void put_send(struct sentence *s)
 {
 	struct span name = slot(&s->slots, '1');
 	size_t prefix = sizeof(ANALYSE_WORK);
-	int r;
 
 	if (span_starts(name, ANALYSE_WORK "/"))
 		name = (struct span){ name.data + prefix, name.len - prefix };
-	if (name.len > 0 && name.data[0] == '/')
-		return buf_puts(s->out, "only /sandbox, /tmp and the system's own files are there");
-	r = buf_puts(s->out, "send it along with `--file ");
-	if (r >= 0)
-		r = put_piece(s->out, name);
-	return r < 0 ? r : buf_puts(s->out, "=PATH` (`files` in a request)");
-}
-
-static int put_key(struct sentence *s, struct span key)
-{
-	if (key.len == 1 && key.data[0] >= '1' && key.data[0] <= '3')
-		return put_piece(s->out, slot(&s->slots, key.data[0]));
-	if (span_is(key, "near"))
-		return buf_puts(s->out, s->near);
-	if (span_is(key, "line"))
-		return put_line(s);
-	if (span_is(key, "send"))
-		return put_send(s);
-	if (span_is(key, "package"))
-		return put_package(s);
-	if (span_is(key, "limit"))
-		return put_limit(s);
-	return -ENOENT;
-}
-
-static int put_sentence(struct sentence *s, const char *text)
-{
-	while (*text) {
-		const char *end = *text == '{' ? strchr(text, '}') : NULL;
-		int r = end ? put_key(s, (struct span){ text + 1, (size_t)(end - text - 1) })
-			    : -ENOENT;
-
-		if (r == -ENOENT) { /* a brace like any other character */
-			r = buf_append(s->out, text, 1);
-			text++;
-		} else {
-			text = end + 1;
-		}
-		if (r < 0)
-			return r == -ENOBUFS ? 0 : r;
+	if (name.len > 0 && name.data[0] == '/') {
+		put(s, "only /sandbox, /tmp and the system's own files are there");
+		return;
 	}
-	return 0;
+	put(s, "send it along with `--file ");
+	put_piece(s, name);
+	put(s, "=PATH` (`files` in a request)");
 }
 
-static const struct import_hint *find_import(const struct family *family, struct span name)
+/* The name in braces; false: there is none of that name. */
+static bool put_key(struct sentence *s, struct span key)
 {
-	for (const struct import_hint *h = family ? family->imports : NULL; h && h->name; h++)
-		if (span_is(name, h->name))
-			return h;
-	return NULL;
+	static const struct {
+		const char *name;
+		void (*write)(struct sentence *s);
+	} keys[] = {
+		{ "line", put_line },
+		{ "send", put_send },
+		{ "package", put_package },
+		{ "limit", put_limit },
+	};
+
+	if (key.len == 1 && key.data[0] >= '1' && key.data[0] <= '3') {
+		put_piece(s, slot(&s->slots, key.data[0]));
+		return true;
+	}
+	if (span_is(key, "near")) {
+		put(s, "%s", s->near);
+		return true;
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
+		if (span_is(key, keys[i].name)) {
+			keys[i].write(s);
+			return true;
+		}
+	return false;
 }
 
+/* -ENOMEM is the only failure: a sentence that does not fit is cut. */
 static int speak(struct sentence *s, const struct advice *row)
 {
-	const struct import_hint *hint = strcmp(row->category, "name") == 0
-						 ? find_import(s->in->family, slot(&s->slots, '1'))
-						 : NULL;
+	const struct import_hint *hint = s->in->family ? s->in->family->imports : NULL;
+	const char *text = row->text;
 
-	if (hint)
+	while (hint && hint->name && !span_is(slot(&s->slots, '1'), hint->name))
+		hint++;
+	if (strcmp(row->category, "name") == 0 && hint && hint->name)
 		return buf_printf(s->out, "Add `%s`: `%s` is used but nothing declares it.",
 				  hint->statement, hint->name);
 	if (row->near)
 		find_near(s);
-	return put_sentence(s, s->near[0] ? row->near : row->text);
+	if (s->near[0])
+		text = row->near;
+	while (*text && s->r >= 0) {
+		const char *end = *text == '{' ? strchr(text, '}') : NULL;
+
+		if (end && put_key(s, (struct span){ text + 1, (size_t)(end - text - 1) })) {
+			text = end + 1;
+		} else { /* a brace like any other character */
+			s->r = buf_append(s->out, text, 1);
+			text++;
+		}
+	}
+	return s->r == -ENOBUFS ? 0 : s->r;
 }
 
 static const struct advice *find_any(const struct advice_input *in, struct span type,

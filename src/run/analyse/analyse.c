@@ -6,8 +6,8 @@
  */
 #include "run/analyse/analyse.h"
 
-#include "run/analyse/advice.h"
 #include "run/analyse/ending.h"
+#include "run/analyse/family.h"
 #include "spec/notice.h"
 #include "spec/utf8-json.h"
 
@@ -45,17 +45,6 @@ const struct family *family_find(const char *language, const char **ret_source)
 				return f;
 			}
 	return NULL;
-}
-
-static const char *language_of(const struct analysis_work *w)
-{
-	const char *name = json_string_value(json_object_get(w->view.result, "language"));
-
-	if (!name)
-		name = json_string_value(json_object_get(w->source.request, "language"));
-	if (!name && json_object_get(w->source.request, "stages"))
-		name = "bash";
-	return name ? name : "";
 }
 
 /* The program's file, or that of the failed stage. */
@@ -104,15 +93,6 @@ static int64_t true_column(struct analysis_work *w, const char *path, int64_t li
 	while (indent < (int64_t)text.len && isblank((unsigned char)text.data[indent]))
 		indent++;
 	return column + indent;
-}
-
-/* If Atoll killed the program, its output does not explain the end. */
-static bool words_count(const struct analysis_work *w)
-{
-	if (!w->family || !w->view.words)
-		return false;
-	return !w->ending.decides || (w->view.signal == 0 && w->view.exit_code > 0 &&
-				      w->view.exit_code != 124 && w->view.exit_code != 137);
 }
 
 static int read_words(struct analysis_work *w)
@@ -207,30 +187,6 @@ static struct span exception_of(const struct analysis_work *w)
 	return w->ending.decides ? (struct span){ 0 } : span_of(w->ending.name);
 }
 
-static const char *error_type_of(const struct analysis_work *w)
-{
-	bool own = !w->ending.decides && !w->view.compiling && w->finding.found;
-
-	return own && w->family->error_type ? w->family->error_type : w->ending.error_type;
-}
-
-/* "Handle `Stop` (no configuration) on line 4, or remove its reason." */
-static int advise_to_handle(struct analysis_work *w)
-{
-	const struct finding *f = &w->finding;
-	struct span message = { f->message.data, f->message.len };
-	struct buf *out = &w->advice.text;
-	int r = buf_printf(out, "Handle `%.*s`", (int)MIN(f->exception.len, (size_t)80),
-			   f->exception.data);
-
-	message = text_line(&message);
-	if (r >= 0 && message.len > 0)
-		r = buf_printf(out, " (%.*s)", (int)MIN(message.len, (size_t)120), message.data);
-	if (r >= 0 && f->line > 0)
-		r = buf_printf(out, " on line %lld", (long long)f->line);
-	return r < 0 ? r : buf_puts(out, ", or remove its reason.");
-}
-
 /* An error without a row of its own. */
 static int advise_plainly(struct analysis_work *w)
 {
@@ -245,9 +201,21 @@ static int advise_plainly(struct analysis_work *w)
 									: w->ending.category;
 	if (!typed && (w->view.signal > 0 || w->view.words_len == 0))
 		return buf_append(out, w->ending.text.data, w->ending.text.len);
-	if (typed)
-		r = advise_to_handle(w);
-	else if (f->line > 0)
+	if (typed) {
+		/* "Handle `Stop` (no configuration) on line 4, or remove its reason." */
+		struct span message = { f->message.data, f->message.len };
+
+		message = text_line(&message);
+		r = buf_printf(out, "Handle `%.*s`", (int)MIN(f->exception.len, (size_t)80),
+			       f->exception.data);
+		if (r >= 0 && message.len > 0)
+			r = buf_printf(out, " (%.*s)", (int)MIN(message.len, (size_t)120),
+				       message.data);
+		if (r >= 0 && f->line > 0)
+			r = buf_printf(out, " on line %lld", (long long)f->line);
+		return r < 0 ? r : buf_puts(out, ", or remove its reason.");
+	}
+	if (f->line > 0)
 		r = buf_printf(out, "Look at line %lld: %.*s", (long long)f->line,
 			       (int)MIN(last.len, (size_t)160), last.data);
 	else
@@ -261,8 +229,7 @@ static int advise(struct analysis_work *w)
 {
 	struct advice_input in = { .family = w->family,
 				   .finding = &w->finding,
-				   .source = &w->source,
-				   .result = w->view.result };
+				   .source = &w->source };
 	int r;
 
 	if (w->ending.decides) {
@@ -277,13 +244,16 @@ static int advise(struct analysis_work *w)
 static json_t *to_json(struct analysis_work *w)
 {
 	json_t *excerpt = source_excerpt(&w->source, w->path, w->finding.line, w->finding.column);
+	bool own = !w->ending.decides && !w->view.compiling && w->finding.found;
+	const char *type = own && w->family->error_type ? w->family->error_type
+							: w->ending.error_type;
 
 	return json_pack("{s:b, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:s, s:o}", "is_error", 1,
-			 "error_type", error_type_of(w), "exception", text_or_null(exception_of(w)),
-			 "message", text_or_null(message_of(w)), "file",
-			 text_or_null(span_of(w->path)), "line", positive_or_null(w->finding.line),
-			 "frames", frames_to_json(w), "excerpt", excerpt ? excerpt : json_null(),
-			 "category", w->advice.category, "suggestion",
+			 "error_type", type, "exception", text_or_null(exception_of(w)), "message",
+			 text_or_null(message_of(w)), "file", text_or_null(span_of(w->path)),
+			 "line", positive_or_null(w->finding.line), "frames", frames_to_json(w),
+			 "excerpt", excerpt ? excerpt : json_null(), "category", w->advice.category,
+			 "suggestion",
 			 text_or_null((struct span){ w->advice.text.data, w->advice.text.len }));
 }
 
@@ -336,7 +306,7 @@ json_t *analysis_make(const json_t *request, const json_t *result)
 	_cleanup_(work_done) struct analysis_work w = { .source = { .request = request } };
 	size_t number = 0;
 	const json_t *test = failed_test(result, &number);
-	const char *verdict = json_string_value(json_object_get(test, "verdict"));
+	const char *verdict = json_string_value(json_object_get(test, "verdict")), *language;
 	int r;
 
 	if (verdict &&
@@ -353,9 +323,17 @@ json_t *analysis_make(const json_t *request, const json_t *result)
 				 0, "error_type", "none", "exception", "message", "file", "line",
 				 "frames", "excerpt", "category", "suggestion");
 	source_enter_stage(&w.source, w.view.last);
-	w.family = family_find(language_of(&w), &w.usual);
+	language = json_string_value(json_object_get(w.view.result, "language"));
+	if (!language)
+		language = json_string_value(json_object_get(request, "language"));
+	if (!language && json_object_get(request, "stages"))
+		language = "bash";
+	w.family = family_find(language ? language : "", &w.usual);
 	r = ending_judge(&w.view, &w.ending);
-	if (r >= 0 && words_count(&w))
+	/* If Atoll killed the program, its output does not explain the end. */
+	if (r >= 0 && w.family && w.view.words &&
+	    (!w.ending.decides || (w.view.signal == 0 && w.view.exit_code > 0 &&
+				   w.view.exit_code != 124 && w.view.exit_code != 137)))
 		r = read_words(&w);
 	if (r >= 0)
 		r = advise(&w);
@@ -389,7 +367,7 @@ json_t *analysis_error(const struct error_input *in, char **suggestion)
 
 	if (read_error(&w, in) < 0)
 		return NULL;
-	about = (struct advice_input){ w.family, &w.finding, &w.source, NULL };
+	about = (struct advice_input){ w.family, &w.finding, &w.source };
 	type = exception_of(&w);
 	message = message_of(&w);
 	/* Words that may be the program's own, without a type or a place, are no recognised error. */

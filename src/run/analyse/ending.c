@@ -145,13 +145,6 @@ static int say_limit(const struct ending_view *v, const struct cause_row *row, s
 			  k->flag, next_text, now_text, row->advice);
 }
 
-static int say_cause(const struct ending_view *v, const struct cause_row *row, struct buf *out)
-{
-	if (row->is_limit)
-		return say_limit(v, row, out);
-	return buf_puts(out, row->advice ? row->advice : v->detail);
-}
-
 void ending_signal_name(int64_t number, char *ret, size_t size)
 {
 	const char *name = number < 128 ? sigabbrev_np((int)number) : NULL;
@@ -162,33 +155,10 @@ void ending_signal_name(int64_t number, char *ret, size_t size)
 		(void)snprintf(ret, size, "SIG%d", (int)number);
 }
 
-static int say_stack(const struct ending_view *v, struct buf *out)
+int ending_judge(const struct ending_view *v, struct ending_advice *ret)
 {
 	char stack[32];
 
-	knob_format(knob_find("stack"), v->stack_bytes, stack, sizeof(stack));
-	return buf_printf(
-		out,
-		"It used memory that is not its own, perhaps beyond the end of its stack of "
-		"%s: look for recursion without an end, or raise `--stack`; then for null "
-		"pointers and indexes beyond an array.",
-		stack);
-}
-
-static int judge_signal(const struct ending_view *v, struct ending_advice *ret)
-{
-	ret->category = "signal";
-	ending_signal_name(v->signal, ret->name, sizeof(ret->name));
-	if (v->signal == SIGSEGV && v->stack_bytes > 0)
-		return say_stack(v, &ret->text);
-	for (size_t i = 0; i < ARRAY_SIZE(signals); i++)
-		if (signals[i].number == v->signal)
-			return buf_puts(&ret->text, signals[i].advice);
-	return buf_printf(&ret->text, "It was ended by %s, from inside.", ret->name);
-}
-
-int ending_judge(const struct ending_view *v, struct ending_advice *ret)
-{
 	*ret = (struct ending_advice){ .error_type = "execution_failure", .category = "exit" };
 	buf_init(&ret->text, SUGGESTION_MAX);
 	for (size_t i = 0; i < ARRAY_SIZE(causes); i++) {
@@ -197,14 +167,31 @@ int ending_judge(const struct ending_view *v, struct ending_advice *ret)
 		ret->error_type = causes[i].error_type;
 		ret->category = causes[i].category;
 		ret->decides = true;
-		return say_cause(v, &causes[i], &ret->text);
+		if (causes[i].is_limit)
+			return say_limit(v, &causes[i], &ret->text);
+		return buf_puts(&ret->text, causes[i].advice ? causes[i].advice : v->detail);
 	}
 	if (v->compiling) {
 		ret->error_type = "compile_error";
 		ret->category = "compile";
 	}
-	if (v->signal > 0)
-		return judge_signal(v, ret);
+	if (v->signal > 0) {
+		ret->category = "signal";
+		ending_signal_name(v->signal, ret->name, sizeof(ret->name));
+		if (v->signal == SIGSEGV && v->stack_bytes > 0) {
+			knob_format(knob_find("stack"), v->stack_bytes, stack, sizeof(stack));
+			return buf_printf(
+				&ret->text,
+				"It used memory that is not its own, perhaps beyond the end of its "
+				"stack of %s: look for recursion without an end, or raise "
+				"`--stack`; then for null pointers and indexes beyond an array.",
+				stack);
+		}
+		for (size_t i = 0; i < ARRAY_SIZE(signals); i++)
+			if (signals[i].number == v->signal)
+				return buf_puts(&ret->text, signals[i].advice);
+		return buf_printf(&ret->text, "It was ended by %s, from inside.", ret->name);
+	}
 	return buf_printf(
 		&ret->text,
 		"It ended with code %lld and named no error: look at what it does before it "

@@ -61,6 +61,22 @@ struct family {
 	int tabs;	 /* columns count tabs by this width; 0: as one byte */
 };
 
+struct advice_input {
+	const struct family *family; /* NULL: only the common rows */
+	const struct finding *finding;
+	struct program_source *source;
+};
+
+struct advice_output {
+	const char *category; /* NULL: no row fits */
+	struct buf text;
+};
+
+/* The error is that there was no more memory: its advice names the limit. */
+bool advice_is_of_memory(const struct advice_input *in);
+/* From an error to its category and one sentence of advice. The caller frees ret->text with buf_done(). */
+int advice_find(const struct advice_input *in, struct advice_output *ret) _must_check_;
+
 /* By name of the language, with the program's file unless ret_source is NULL; NULL: none. */
 const struct family *family_find(const char *language, const char **ret_source);
 /* All of them, ended by one without languages. */

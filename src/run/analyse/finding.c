@@ -8,6 +8,40 @@
 
 #include <string.h>
 
+bool path_normal(struct span path, char ret[FINDING_PATH])
+{
+	static const char prefix[] = ANALYSE_WORK "/";
+	bool relative = path.len > 0 && path.data[0] != '/';
+	size_t n = 0;
+
+	if (relative && span_starts(path, "./"))
+		path = (struct span){ path.data + 2, path.len - 2 };
+	path.len = MIN(path.len, (size_t)FINDING_PATH - sizeof(prefix));
+	for (size_t i = 0; i < path.len && relative; i++)
+		if (strchr(":<>()[]", path.data[i]))
+			relative = false; /* node:fs, <string>, (eval) */
+	if (relative && path.len > 0) {
+		n = sizeof(prefix) - 1;
+		memcpy(ret, prefix, n);
+	}
+	if (path.len > 0)
+		memcpy(ret + n, path.data, path.len);
+	ret[n + path.len] = '\0';
+	return strncmp(ret, prefix, sizeof(prefix) - 1) == 0;
+}
+
+/* Frames of the Java library name a module ("java.base/") and no directory. */
+static bool frame_is_own(const struct frame *frame)
+{
+	char path[FINDING_PATH];
+	bool relative = frame->file.len > 0 && frame->file.data[0] != '/';
+
+	if (relative && frame->function.len > 0 &&
+	    memchr(frame->function.data, '/', frame->function.len))
+		return false;
+	return frame->line > 0 && path_normal(frame->file, path);
+}
+
 static void forget(struct finding *f)
 {
 	f->found = f->strong = f->weak = f->open = false;
@@ -123,44 +157,11 @@ static int take_more(struct finding *f, const struct find_row *row, const struct
 	return r;
 }
 
-static void take_frame(struct finding *f, const struct slots *s)
-{
-	struct frame frame = {
-		.function = slot(s, 'n').data ? slot(s, 'n') : f->name,
-		.file = slot(s, 'f'),
-		.line = slot_number(s, 'l'),
-		.column = slot_number(s, 'c'),
-	};
-
-	f->name = (struct span){ 0 };
-	add_frame(f, &frame);
-}
-
-static bool frame_is_own(const struct frame *frame);
-
-static void take_cause_place(struct finding *f, const struct slots *s)
-{
-	struct frame frame = { slot(s, 'n'), slot(s, 'f'), slot_number(s, 'l'), 0 };
-
-	if (f->cause_line == 0 && frame_is_own(&frame))
-		f->cause_line = frame.line;
-}
-
-/* Chains are printed with the cause first: its place, or its innermost frame, which is the last. */
-static void take_chain(struct finding *f)
-{
-	f->cause_exception = f->exception;
-	f->cause_message = f->first;
-	f->cause_line = f->line;
-	for (size_t i = f->n_frames; i-- > 0 && f->cause_line == 0;)
-		if (frame_is_own(&f->frames[i]))
-			f->cause_line = f->frames[i].line;
-	f->chained = true;
-}
-
 static int take_finding_line(struct finding *f, const struct find_row *row, const struct slots *s,
 			     struct span line)
 {
+	struct frame frame;
+
 	if (row->flags & FIND_RESET || row->kind == FIND_BEGIN)
 		forget(f);
 	if (row->to)
@@ -183,7 +184,14 @@ static int take_finding_line(struct finding *f, const struct find_row *row, cons
 		f->name = slot(s, 'n');
 		break;
 	case FIND_FRAME:
-		take_frame(f, s);
+		frame = (struct frame){
+			.function = slot(s, 'n').data ? slot(s, 'n') : f->name,
+			.file = slot(s, 'f'),
+			.line = slot_number(s, 'l'),
+			.column = slot_number(s, 'c'),
+		};
+		f->name = (struct span){ 0 };
+		add_frame(f, &frame);
 		break;
 	case FIND_CALLS:
 		take_calls(f, slot(s, 'm'));
@@ -194,10 +202,19 @@ static int take_finding_line(struct finding *f, const struct find_row *row, cons
 		f->cause_line = slot_number(s, 'l');
 		break;
 	case FIND_CAUSE_WHERE:
-		take_cause_place(f, s);
+		frame = (struct frame){ slot(s, 'n'), slot(s, 'f'), slot_number(s, 'l'), 0 };
+		if (f->cause_line == 0 && frame_is_own(&frame))
+			f->cause_line = frame.line;
 		break;
 	case FIND_CHAIN:
-		take_chain(f);
+		/* Chains are printed with the cause first: its place, or its innermost frame, which is the last. */
+		f->cause_exception = f->exception;
+		f->cause_message = f->first;
+		f->cause_line = f->line;
+		for (size_t i = f->n_frames; i-- > 0 && f->cause_line == 0;)
+			if (frame_is_own(&f->frames[i]))
+				f->cause_line = f->frames[i].line;
+		f->chained = true;
 		break;
 	case FIND_CARET:
 		break;
@@ -228,21 +245,9 @@ static int read_line(struct finding *f, const struct find_row *rows, struct span
 	return 0;
 }
 
-/* A message may have been continued by empty lines only. */
-static void trim_message(struct finding *f)
-{
-	struct span whole = text_trim((struct span){ f->message.data, f->message.len });
-
-	if (f->message.len == 0)
-		return;
-	memmove(f->message.data, whole.data, whole.len);
-	f->message.len = whole.len;
-	f->message.data[whole.len] = '\0';
-}
-
 int finding_read(struct finding *f, const struct find_row *rows, struct span text)
 {
-	struct span rest;
+	struct span rest, line;
 	int r;
 
 	finding_done(f);
@@ -252,12 +257,17 @@ int finding_read(struct finding *f, const struct find_row *rows, struct span tex
 	r = text_clean(text, &f->text);
 	rest = (struct span){ f->text.data, f->text.len };
 	while (r >= 0 && rest.len > 0 && f->state != FIND_IN_END) {
-		struct span line = text_line(&rest);
-
+		line = text_line(&rest);
 		r = read_line(f, rows, line);
 		f->before = line;
 	}
-	trim_message(f);
+	/* A message may have been continued by empty lines only. */
+	line = text_trim((struct span){ f->message.data, f->message.len });
+	if (f->message.len > 0) {
+		memmove(f->message.data, line.data, line.len);
+		f->message.len = line.len;
+		f->message.data[line.len] = '\0';
+	}
 	return r;
 }
 
@@ -266,40 +276,6 @@ void finding_done(struct finding *f)
 	buf_done(&f->text);
 	buf_done(&f->message);
 	*f = (struct finding){ 0 };
-}
-
-bool path_normal(struct span path, char ret[FINDING_PATH])
-{
-	static const char prefix[] = ANALYSE_WORK "/";
-	bool relative = path.len > 0 && path.data[0] != '/';
-	size_t n = 0;
-
-	if (relative && span_starts(path, "./"))
-		path = (struct span){ path.data + 2, path.len - 2 };
-	path.len = MIN(path.len, (size_t)FINDING_PATH - sizeof(prefix));
-	for (size_t i = 0; i < path.len && relative; i++)
-		if (strchr(":<>()[]", path.data[i]))
-			relative = false; /* node:fs, <string>, (eval) */
-	if (relative && path.len > 0) {
-		n = sizeof(prefix) - 1;
-		memcpy(ret, prefix, n);
-	}
-	if (path.len > 0)
-		memcpy(ret + n, path.data, path.len);
-	ret[n + path.len] = '\0';
-	return strncmp(ret, prefix, sizeof(prefix) - 1) == 0;
-}
-
-/* Frames of the Java library name a module ("java.base/") and no directory. */
-static bool frame_is_own(const struct frame *frame)
-{
-	char path[FINDING_PATH];
-	bool relative = frame->file.len > 0 && frame->file.data[0] != '/';
-
-	if (relative && frame->function.len > 0 &&
-	    memchr(frame->function.data, '/', frame->function.len))
-		return false;
-	return frame->line > 0 && path_normal(frame->file, path);
 }
 
 void finding_locate(struct finding *f, bool inner_last)

@@ -107,16 +107,6 @@ static bool find_place(struct span line, struct destination *ret)
 	return false;
 }
 
-/* "connect ENETUNREACH 1.1.1.1:53" */
-static bool find_address(struct span line, struct destination *ret)
-{
-	for (size_t i = 0; i < line.len; i++)
-		if (is_of_host(line.data[i]) && (i == 0 || !is_of_host(line.data[i - 1])) &&
-		    take_host(rest_of(line, line.data + i), true, ret))
-			return true;
-	return false;
-}
-
 /* "ping: example.org: Name or service not known" */
 static bool find_in_front(struct span line, const char *failure, struct destination *ret)
 {
@@ -179,6 +169,7 @@ size_t network_attempts(struct span text, struct network_attempt ret[NETWORK_ATT
 	     n < NETWORK_ATTEMPTS_MAX && span_split(&rest, '\n', &line);) {
 		struct network_attempt new = { .count = 1 };
 		const char *failure = NULL;
+		bool found;
 		size_t k = 0;
 
 		for (size_t i = 0; i < ARRAY_SIZE(failures) && !failure; i++) {
@@ -187,8 +178,13 @@ size_t network_attempts(struct span text, struct network_attempt ret[NETWORK_ATT
 		}
 		if (!failure)
 			continue;
-		if (!find_place(line, &new.destination) && !find_address(line, &new.destination) &&
-		    !find_in_front(line, failure, &new.destination) &&
+		found = find_place(line, &new.destination);
+		/* "connect ENETUNREACH 1.1.1.1:53" */
+		for (size_t i = 0; i < line.len && !found; i++)
+			found = is_of_host(line.data[i]) &&
+				(i == 0 || !is_of_host(line.data[i - 1])) &&
+				take_host(rest_of(line, line.data + i), true, &new.destination);
+		if (!found && !find_in_front(line, failure, &new.destination) &&
 		    !find_before((struct span){ text.data, (size_t)(line.data - text.data) },
 				 &new.destination))
 			new.destination = (struct destination){ 0 };

@@ -230,16 +230,6 @@ static struct span refine_subject(struct program_source *src, const struct findi
 	return (struct span){ 0 };
 }
 
-static bool has_frame(const struct finding *f, const struct pattern *file)
-{
-	struct slots s;
-
-	for (size_t i = 0; i < f->n_frames; i++)
-		if (text_match(file, f->frames[i].file, &s))
-			return true;
-	return !file->text;
-}
-
 /* The line of row->find, with {1} or {n} in it. */
 static void refine_place(struct program_source *src, struct finding *f,
 			 const struct refine_row *row, const struct slots *s)
@@ -263,16 +253,16 @@ void source_refine(struct program_source *src, struct finding *f, const struct r
 	for (const struct refine_row *row = rows; row && row->of && f->found; row++) {
 		for (size_t i = 0; i == 0 || (row->of == REFINE_FRAMES && i < f->n_frames); i++) {
 			struct span text = refine_subject(src, f, row->of, i);
+			bool fits = !row->frame.text;
 			struct slots s = { 0 };
 
-			if (!text.data || (row->find && f->line > 0))
+			for (size_t k = 0; k < f->n_frames && !fits; k++)
+				fits = text_match(&row->frame, f->frames[k].file, &s);
+			if (!fits || !text.data || (row->find && f->line > 0))
 				continue;
-			if (row->has ? !span_has((struct span){ text.data,
-								MIN(text.len,
-								    (size_t)TEXT_BYTES_MAX) },
-						 row->has)
-				     : !text_match(&row->match, text, &s) ||
-					       !has_frame(f, &row->frame))
+			text.len = MIN(text.len, (size_t)TEXT_BYTES_MAX);
+			if (row->has ? !span_has(text, row->has)
+				     : !text_match(&row->match, text, &s))
 				continue;
 			if (row->find)
 				refine_place(src, f, row, &s);
@@ -282,17 +272,6 @@ void source_refine(struct program_source *src, struct finding *f, const struct r
 			}
 		}
 	}
-}
-
-static int show_line(struct buf *out, struct span line, int64_t number, int width, bool marked)
-{
-	int r = buf_printf(out, "%c %*" PRId64 " | ", marked ? '>' : ' ', width, number);
-
-	if (r >= 0)
-		r = buf_append(out, line.data, MIN(line.len, (size_t)SHOWN_BYTES));
-	while (r >= 0 && out->data[out->len - 1] == ' ')
-		out->data[--out->len] = '\0';
-	return r < 0 ? r : buf_puts(out, "\n");
 }
 
 /* Tabs before the column stay tabs, so that the mark is below it for every tab width. */
@@ -332,7 +311,13 @@ json_t *source_excerpt(struct program_source *src, const char *path, int64_t lin
 
 		if (!shown.data)
 			break;
-		r = show_line(&out, shown, n, width, n == line);
+		r = buf_printf(&out, "%c %*" PRId64 " | ", n == line ? '>' : ' ', width, n);
+		if (r >= 0)
+			r = buf_append(&out, shown.data, MIN(shown.len, (size_t)SHOWN_BYTES));
+		while (r >= 0 && out.data[out.len - 1] == ' ')
+			out.data[--out.len] = '\0';
+		if (r >= 0)
+			r = buf_puts(&out, "\n");
 		if (r >= 0 && n == line && column > 0 && column <= SHOWN_BYTES)
 			r = show_caret(&out, shown, column, width);
 	}

@@ -11,7 +11,6 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -273,45 +272,21 @@ int kit_verify(int place_fd, const char *key)
 	return r < 0 ? r : kit_check(&k, true);
 }
 
-struct removal {
-	DIR *dirs[DEPTH_MAX];
-	char names[DEPTH_MAX][NAME_MAX + 1];
-	size_t depth;
-};
-
-static bool removal_enter(struct removal *r, int at_fd, const char *name)
+static void kit_remove_tree(int dir_fd, const char *name, int depth)
 {
-	int fd = r->depth < DEPTH_MAX ? kit_open_dir(at_fd, name) : -ELOOP;
+	int fd = depth < DEPTH_MAX ? kit_open_dir(dir_fd, name) : -ELOOP;
 	DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
 
 	if (!dir) {
 		(void)fd_close(fd);
-		return false;
-	}
-	(void)snprintf(r->names[r->depth], sizeof(r->names[0]), "%s", name);
-	r->dirs[r->depth++] = dir;
-	return true;
-}
-
-static void kit_remove_tree(int dir_fd, const char *name)
-{
-	struct removal r = { .depth = 0 };
-
-	if (!removal_enter(&r, dir_fd, name))
 		return;
-	while (r.depth > 0) {
-		int fd = dirfd(r.dirs[r.depth - 1]);
-		struct dirent *d = readdir(r.dirs[r.depth - 1]);
-
-		if (!d) {
-			(void)closedir(r.dirs[--r.depth]);
-			fd = r.depth > 0 ? dirfd(r.dirs[r.depth - 1]) : dir_fd;
-			(void)unlinkat(fd, r.names[r.depth], AT_REMOVEDIR);
-		} else if (strcmp(d->d_name, ".") != 0 && strcmp(d->d_name, "..") != 0 &&
-			   unlinkat(fd, d->d_name, 0) < 0) {
-			(void)removal_enter(&r, fd, d->d_name);
-		}
 	}
+	for (struct dirent *d; (d = readdir(dir));)
+		if (strcmp(d->d_name, ".") != 0 && strcmp(d->d_name, "..") != 0 &&
+		    unlinkat(fd, d->d_name, 0) < 0)
+			kit_remove_tree(fd, d->d_name, depth + 1);
+	(void)closedir(dir);
+	(void)unlinkat(dir_fd, name, AT_REMOVEDIR);
 }
 
 /* Hidden from all users in one step, then removed file by file. */
@@ -321,7 +296,7 @@ static void kit_discard(int place_fd, const char *name)
 
 	if (kept_name(KEPT_OLD, old) < 0 || renameat(place_fd, name, place_fd, old) < 0)
 		return;
-	kit_remove_tree(place_fd, old);
+	kit_remove_tree(place_fd, old, 0);
 }
 
 int kit_draft_begin(int place_fd, struct kit_draft *ret)
