@@ -415,7 +415,7 @@ def test_it_ends_with_its_pool(kits, work):
     """A maker in the midst of its work: gone with the pool, and so is what it had begun to show."""
     data, place = work / "data", work / "place"
     shutil.copytree(kits.data, data)
-    for path in (data / "languages").iterdir():
+    for path in (data / "languages").glob("*.yaml"):
         if path.name != "shellc.yaml":
             path.unlink()
     text, nap = (data / "languages" / "shellc.yaml").read_text(), f"97.{secrets.randbelow(10**9):09d}"
