@@ -186,5 +186,5 @@ int session_answer(struct session *s, const char *call_id, const json_t *body, s
 
 bool session_calls_host(const struct session *s)
 {
-	return json_array_size(s->host_functions) > 0;
+	return json_array_size(s->made.host_functions) > 0;
 }

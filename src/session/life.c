@@ -79,13 +79,13 @@ void life_kill(struct session *s, enum cause_kind cause)
 		(void)!executor_park(life->run);
 		/* It takes a place as long as it is kept. */
 		charge_take(&life->place, s->all->o.callers, s->caller, SLOT_SESSIONS, 1);
-		session_tell(&s->stop_waits, s, NULL);
+		session_tell(&s->waits.stop, s, NULL);
 		return;
 	}
-	s->leaver = life;
+	s->remains.leaver = life;
 	channel_close(&life->channel);
 	if (!life->turn)
-		session_tell(&s->stop_waits, s, NULL);
+		session_tell(&s->waits.stop, s, NULL);
 	executor_kill(life->run, cause);
 }
 
@@ -108,7 +108,7 @@ bool life_account(struct session_life *life)
 void session_log(struct session *s, enum output_stream stream, struct span bytes)
 {
 	struct callers *callers = s->all->o.callers;
-	struct capture *const both[] = { &s->out, &s->err };
+	struct capture *const both[] = { &s->log.out, &s->log.err };
 	struct slot_demand demand = { SLOT_SESSION_BYTES, LOG_SPARE_BYTES, 0 };
 	int64_t held = 0;
 	bool full;
@@ -116,15 +116,15 @@ void session_log(struct session *s, enum output_stream stream, struct span bytes
 	(void)!capture_add(both[stream == OUTPUT_STDERR], bytes.data, bytes.len);
 	for (size_t i = 0; i < ARRAY_SIZE(both); i++)
 		held += (int64_t)(both[i]->head_capacity + both[i]->tail_capacity);
-	if (held <= s->log_bytes.amount)
+	if (held <= s->log.held.amount)
 		return;
-	demand.amount += held - s->log_bytes.amount;
+	demand.amount += held - s->log.held.amount;
 	full = caller_check(callers, s->caller, demand, NULL) < 0;
 	for (size_t i = 0; full && i < ARRAY_SIZE(both); i++) {
 		both[i]->head_max = both[i]->head_capacity;
 		both[i]->tail_max = both[i]->tail_capacity;
 	}
-	charge_take(&s->log_bytes, callers, s->caller, SLOT_SESSION_BYTES, held);
+	charge_take(&s->log.held, callers, s->caller, SLOT_SESSION_BYTES, held);
 }
 
 static bool life_may_hold(void *data, size_t bytes)
@@ -234,7 +234,8 @@ static void life_on_closed(void *data, int r)
 	(void)r;
 	life->is_mute = true;
 	if (s->life == life) {
-		s->deadline_ns = MIN(s->deadline_ns, clock_now_ns() + MUTE_MS * NS_PER_MS);
+		s->clock.deadline_ns = MIN(s->clock.deadline_ns,
+					   clock_now_ns() + MUTE_MS * NS_PER_MS);
 		session_set_due(s);
 	}
 }
@@ -286,7 +287,7 @@ static int life_on_event(void *data, const struct run_event *event)
 	case RUN_INHERITED:
 		if (!current || s->state != SESSION_INHERITING)
 			break;
-		s->estate = (struct estate_ref){ 0 };
+		s->remains.estate = (struct estate_ref){ 0 };
 		if (event->inherited.errnum || event->inherited.skipped)
 			session_lose_files(s, event->inherited.errnum, event->inherited.skipped);
 		session_begin_idle(s);
@@ -336,11 +337,11 @@ static void life_fail_waiting(const struct session_life *life, const struct resu
 	if (why.code == ERROR_INTERNAL)
 		log_say(s->all->o.log, LOG_ERROR, "a session did not start", LOG_TEXT("id", s->id),
 			LOG_TEXT("why", why.text));
-	session_tell(&s->ready_waits, s, &why);
-	while ((t = s->first)) {
-		s->first = t->next;
-		if (!s->first)
-			s->last = NULL;
+	session_tell(&s->waits.ready, s, &why);
+	while ((t = s->line.first)) {
+		s->line.first = t->next;
+		if (!s->line.first)
+			s->line.last = NULL;
 		turn_finish(t, NULL, &why);
 	}
 	/* Its creation has failed. */
@@ -357,13 +358,13 @@ static void life_on_end(void *data, struct result *res, const struct error *err)
 	struct estate_ref estate = executor_estate(life->run);
 
 	(void)session_ref(s);
-	life->leaves = (current || s->leaver == life) && !s->closed;
+	life->leaves = (current || s->remains.leaver == life) && !s->closed;
 	life_leave_session(life);
-	if (s->leaver == life)
-		s->leaver = NULL;
+	if (s->remains.leaver == life)
+		s->remains.leaver = NULL;
 	/* What a life was to inherit is whole; what it has got of it may be a part. */
-	if (life->leaves && s->estate.job == 0)
-		s->estate = estate;
+	if (life->leaves && s->remains.estate.job == 0)
+		s->remains.estate = estate;
 	else
 		executor_forget(s->all->o.executor, estate);
 	if (res && life->is_mute && res->verdict.status == STATUS_CANCELLED)
@@ -373,14 +374,14 @@ static void life_on_end(void *data, struct result *res, const struct error *err)
 		session_lose(s, res ? res->verdict.cause.detail : "an error of the server");
 	if (t)
 		turn_finish(t, failed ? NULL : res, failed ? err : NULL);
-	session_tell(&s->stop_waits, s, NULL);
+	session_tell(&s->waits.stop, s, NULL);
 	if (current && !life->is_ready && !s->closed)
 		life_fail_waiting(life, res, err);
 	(void)result_free(res);
 	life->has_ended = true;
 	if (life->n_copies == 0)
 		life_free(life);
-	if (s->all->closed && s->n_turns_open == 0)
+	if (s->all->closed && s->line.n_open == 0)
 		session_close(s);
 	else if (!s->closed)
 		session_advance(s);
@@ -402,7 +403,7 @@ static int life_make(struct session *s, struct session_life *parent, struct erro
 	struct executor_life own = {
 		.on_end = life_on_end,
 		.life_ms = LIFE_MS,
-		.forkable = s->forkable,
+		.forkable = s->made.forkable,
 		.keep = true,
 		.parent = parent ? parent->run : NULL,
 	};
@@ -417,9 +418,9 @@ static int life_make(struct session *s, struct session_life *parent, struct erro
 	life->parent = parent;
 	if (parent)
 		parent->n_copies++;
-	request = s->estate.job ? json_copy(s->request) : json_incref(s->request);
+	request = s->remains.estate.job ? json_copy(s->made.request) : json_incref(s->made.request);
 	/* What became of these files is in the estate. */
-	if (s->estate.job)
+	if (s->remains.estate.job)
 		(void)json_object_del(request, "files");
 	r = request ? executor_open_session(o->executor, request, &life->run, err) : error_oom(err);
 	json_decref(request);

@@ -139,7 +139,7 @@ static int ask_check_limits(const json_t *limits, struct error *err)
 /* The session's request with the limits and labels of one execution; NULL: no memory. */
 static json_t *ask_request(const struct session *s, json_t *limits, json_t *labels)
 {
-	json_t *request = json_copy(s->request), *merged = json_object();
+	json_t *request = json_copy(s->made.request), *merged = json_object();
 	json_t *own = json_object_get(request, "limits");
 	int r = merged && request ? 0 : -1;
 
@@ -172,7 +172,7 @@ static int ask_decide(struct session *s, const json_t *body, struct limits *ret,
 	struct executor_run *run = NULL;
 	int r = limits ? ask_check_limits(limits, err) : 0;
 
-	*ret = s->limits;
+	*ret = s->made.limits;
 	if (r < 0 || (!limits && !labels))
 		return r;
 	request = ask_request(s, limits, labels);
@@ -189,7 +189,7 @@ static int ask_decide(struct session *s, const json_t *body, struct limits *ret,
 /* `code` is the last key: the runner of Bash cuts it out as text. */
 static char *ask_line(const struct session *s, const struct turn *t, const json_t *body)
 {
-	bool plain = strcmp(s->language, "bash") == 0;
+	bool plain = strcmp(s->made.language, "bash") == 0;
 	json_t *globals = plain ? NULL : json_object_get(body, "globals");
 	json_t *most = plain ? NULL
 			     : json_integer(MIN(t->base.admission.limits.output_total_bytes,
@@ -198,7 +198,7 @@ static char *ask_line(const struct session *s, const struct turn *t, const json_
 				    "n", (json_int_t)t->number, "value_most", most,
 				    "host_functions", plain ? NULL : t->allowed, "globals",
 				    json_is_object(globals) ? globals : NULL, "rules",
-				    plain ? NULL : s->rules, "stdin", ask_given(body, "stdin"),
+				    plain ? NULL : s->made.rules, "stdin", ask_given(body, "stdin"),
 				    "code", json_object_get(body, "code"));
 	char *line = message ? json_dumps(message, JSON_COMPACT) : NULL;
 
@@ -210,7 +210,7 @@ static json_t *ask_replayable(const struct session *s, const json_t *body)
 {
 	json_t *request = ask_request(s, ask_given(body, "limits"), ask_given(body, "labels"));
 	json_t *row = json_pack(
-		"{s:s, s:O, s:b, s:O*, s:O*, s:O*}", "language", s->language, "code",
+		"{s:s, s:O, s:b, s:O*, s:O*, s:O*}", "language", s->made.language, "code",
 		json_object_get(body, "code"), "eval", 1, "stdin", ask_given(body, "stdin"),
 		"limits", json_object_get(request, "limits"), "labels", ask_given(body, "labels"));
 
@@ -222,7 +222,7 @@ static int ask_check_line(const struct session *s, struct error *err)
 {
 	int r;
 
-	if (s->n_turns_open < SESSION_WAITING_MAX)
+	if (s->line.n_open < SESSION_WAITING_MAX)
 		return 0;
 	r = error_set(err, ERROR_BUSY, EBUSY,
 		      "%d executions wait in this session already; try again later",
@@ -240,13 +240,13 @@ static int ask_make_turn(struct session *s, json_t *body, struct turn *t, struct
 		r = ask_decide(s, body, &t->base.admission.limits, err);
 	if (r < 0)
 		return r;
-	t->base.admission.language = s->language;
-	t->base.admission.policy = s->policy;
+	t->base.admission.language = s->made.language;
+	t->base.admission.policy = s->made.policy;
 	admission_hash(&t->base.admission,
 		       (struct span){ json_string_value(code), json_string_length(code) });
 	t->allowed = json_is_array(functions) ? json_copy(functions) : json_array();
 	if (!t->allowed ||
-	    (s->host_functions && json_array_extend(t->allowed, s->host_functions) < 0))
+	    (s->made.host_functions && json_array_extend(t->allowed, s->made.host_functions) < 0))
 		return error_oom(err);
 	t->line = ask_line(s, t, body);
 	return t->line ? turn_charge(t, err) : error_oom(err);
@@ -437,9 +437,9 @@ static int rules_check(const struct session *s, struct error *err)
 	json_t *value;
 	int r = 0;
 
-	if (s->rules && strcmp(s->language, "python") != 0)
+	if (s->made.rules && strcmp(s->made.language, "python") != 0)
 		return error_field(err, "rules", "rules: only Python sessions have rules");
-	json_object_foreach(s->rules, key, value)
+	json_object_foreach(s->made.rules, key, value)
 	{
 		r = rules_check_one(key, value, err);
 		if (r < 0)
@@ -455,16 +455,16 @@ int session_decide_rules(struct session *s, const json_t *imports, struct error 
 
 	if (r < 0 || !imports)
 		return r;
-	if (json_object_get(s->rules, "imports"))
+	if (json_object_get(s->made.rules, "imports"))
 		return error_refuse(err, "rules",
 				    "rules: the policy %.64s decides imports; leave them out",
-				    s->policy);
-	rules = s->rules ? json_copy(s->rules) : json_object();
+				    s->made.policy);
+	rules = s->made.rules ? json_copy(s->made.rules) : json_object();
 	if (!rules || json_object_set_new(rules, "imports", json_deep_copy(imports)) < 0) {
 		json_decref(rules);
 		return error_oom(err);
 	}
-	json_decref(s->rules);
-	s->rules = rules;
+	json_decref(s->made.rules);
+	s->made.rules = rules;
 	return 0;
 }

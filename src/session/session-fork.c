@@ -76,15 +76,16 @@ static struct session *fork_copy_session(const struct session *s)
 
 	if (!c)
 		return NULL;
-	c->request = json_incref(s->request);
-	c->host_functions = s->host_functions ? json_incref(s->host_functions) : NULL;
-	c->rules = s->rules ? json_incref(s->rules) : NULL;
-	memcpy(c->language, s->language, sizeof(c->language));
-	memcpy(c->policy, s->policy, sizeof(c->policy));
-	memcpy(c->parent, s->id, sizeof(c->parent));
-	c->limits = s->limits;
-	c->idle_ms = s->idle_ms;
-	c->forkable = true;
+	c->made.request = json_incref(s->made.request);
+	c->made.host_functions = s->made.host_functions ? json_incref(s->made.host_functions)
+							: NULL;
+	c->made.rules = s->made.rules ? json_incref(s->made.rules) : NULL;
+	memcpy(c->made.language, s->made.language, sizeof(c->made.language));
+	memcpy(c->made.policy, s->made.policy, sizeof(c->made.policy));
+	memcpy(c->made.parent, s->id, sizeof(c->made.parent));
+	c->made.limits = s->made.limits;
+	c->clock.idle_ms = s->clock.idle_ms;
+	c->made.forkable = true;
 	c->n_turns = s->n_turns;
 	return c;
 }
@@ -100,7 +101,7 @@ static int fork_begin_copy(struct session_fork *f, struct turn *t, struct error 
 	}
 	session_enlist(c);
 	*w = (struct session_wait){ .reply = { f, fork_on_ready } };
-	c->ready_waits = w;
+	c->waits.ready = w;
 	f->list[f->n++] = session_ref(c);
 	f->n_starting++;
 	return life_begin_copy(c, t->life, err);
@@ -199,7 +200,7 @@ int session_fork(struct session *s, int64_t count, struct session_fork_reply rep
 	struct turn *t;
 	int r;
 
-	if (!s->forkable)
+	if (!s->made.forkable)
 		return error_set(err, ERROR_CONFLICT, EINVAL,
 				 "the session cannot be forked: only Python sessions can, on hosts "
 				 "with Landlock, "

@@ -106,6 +106,31 @@ struct session_wait {
 	int64_t number; /* of the session's waits */
 };
 
+/* What a session was made with: each life begins with it. */
+struct session_made {
+	json_t *request;		/* a sandbox's */
+	struct charge held;		/* of it: its files are here as long as the session is */
+	json_t *host_functions, *rules; /* or NULL */
+	bool forkable;
+	char parent[32]; /* the id of the session it was forked from, or "" */
+	char language[64], policy[128];
+	struct limits limits; /* of an execution that names none */
+};
+
+/* What an interpreter that has ended left. */
+struct session_remains {
+	struct session_life *leaver; /* was killed, and its estate is awaited; or NULL */
+	struct estate_ref estate;    /* the files that the next life inherits */
+	char *lost; /* what was lost, until an execution in another interpreter has said so; or NULL */
+};
+
+struct session_clock {
+	struct source *due;
+	int64_t deadline_ns; /* of the state; INT64_MAX: none */
+	int64_t tick_ns;     /* when the usage of the running turn is asked for */
+	int64_t used_ns, idle_ms;
+};
+
 struct session {
 	struct sessions *all;
 	struct session *next;
@@ -113,38 +138,33 @@ struct session {
 	char id[32], name[SESSION_NAME_MAX + 1];
 	struct caller *caller; /* a reference */
 	struct charge charge;
-	json_t *request;	  /* what a sandbox is made with */
-	struct charge kept_bytes; /* of the request: its files are here as long as the session is */
-	json_t *host_functions, *rules; /* or NULL */
-	bool forkable;
-	char parent[32]; /* the id of the session it was forked from, or "" */
-	char language[64], policy[128];
-	struct limits limits; /* of an execution that names none */
+	struct session_made made;
 
 	enum session_state state;
 	bool closed; /* it is off the list */
 	bool kept;   /* the state of the last execution */
 	bool was_ready;
-	char *lost; /* what was lost with an interpreter, until an execution in another one has said so; or NULL */
 	struct session_life *life;
-	struct session_life *leaver; /* was killed, and its estate is awaited; or NULL */
-	struct estate_ref estate;    /* the files that the next life inherits */
-	struct turn *first, *last;   /* that wait */
-	size_t n_turns_open;	     /* waiting, running, and not started by the engine yet */
-	struct session_wait *ready_waits, *stop_waits;
+	struct session_remains remains;
+	struct {
+		struct turn *first, *last; /* that wait */
+		size_t n_open;		   /* waiting, running, and not started by the engine yet */
+	} line;
+	struct {
+		struct session_wait *ready, *stop;
+		int64_t n;
+	} waits;
 	struct session_listener *listeners;
-	struct source *due;
-	int64_t deadline_ns; /* of the state; INT64_MAX: none */
-	int64_t tick_ns;     /* when the usage of the running turn is asked for */
+	struct session_clock clock;
 
-	struct capture out, err; /* everything printed: the session's log … */
-	struct charge log_bytes; /* … and the memory that it takes */
+	struct {
+		struct capture out, err; /* everything printed */
+		struct charge held;	 /* the memory that it takes */
+	} log;
 	struct isolation isolation;
 	char *runtime;	    /* NULL: not known yet */
 	int64_t created_ns; /* realtime */
-	int64_t used_ns;    /* monotonic */
-	int64_t idle_ms;
-	int64_t n_turns, n_executions, n_waits;
+	int64_t n_turns, n_executions;
 };
 
 struct sessions {

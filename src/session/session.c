@@ -22,19 +22,19 @@ struct session *session_ref(struct session *s)
 
 static void session_free(struct session *s)
 {
-	s->due = source_free(s->due);
+	s->clock.due = source_free(s->clock.due);
 	session_drop_estate(s);
 	free(s->runtime);
-	free(s->lost);
+	free(s->remains.lost);
 	charge_done(&s->charge);
-	charge_done(&s->kept_bytes);
-	charge_done(&s->log_bytes);
+	charge_done(&s->made.held);
+	charge_done(&s->log.held);
 	(void)caller_put(s->all->o.callers, s->caller);
-	json_decref(s->request);
-	json_decref(s->host_functions);
-	json_decref(s->rules);
-	capture_done(&s->out);
-	capture_done(&s->err);
+	json_decref(s->made.request);
+	json_decref(s->made.host_functions);
+	json_decref(s->made.rules);
+	capture_done(&s->log.out);
+	capture_done(&s->log.err);
 	free(s);
 }
 
@@ -49,7 +49,7 @@ struct session *session_unref(struct session *s)
 void session_move(struct session *s, enum session_state to, int64_t deadline_ns)
 {
 	s->state = to;
-	s->deadline_ns = deadline_ns;
+	s->clock.deadline_ns = deadline_ns;
 	session_set_due(s);
 }
 
@@ -66,39 +66,39 @@ void session_tell(struct session_wait **waits, struct session *s, const struct e
 
 void session_set_due(struct session *s)
 {
-	bool unused = (s->state == SESSION_IDLE || s->state == SESSION_COLD) && !s->first &&
+	bool unused = (s->state == SESSION_IDLE || s->state == SESSION_COLD) && !s->line.first &&
 		      !s->listeners;
-	int64_t at_ns = s->deadline_ns;
+	int64_t at_ns = s->clock.deadline_ns;
 
 	if (s->state == SESSION_BUSY)
-		at_ns = MIN(at_ns, s->tick_ns);
+		at_ns = MIN(at_ns, s->clock.tick_ns);
 	if (unused)
-		at_ns = MIN(at_ns, s->used_ns + s->idle_ms * NS_PER_MS);
-	for (const struct turn *t = s->first; t; t = t->next)
+		at_ns = MIN(at_ns, s->clock.used_ns + s->clock.idle_ms * NS_PER_MS);
+	for (const struct turn *t = s->line.first; t; t = t->next)
 		if (t->stop_cause >= 0)
 			at_ns = 0;
-	if (s->due)
-		source_set_time(s->due, s->closed ? INT64_MAX : at_ns);
+	if (s->clock.due)
+		source_set_time(s->clock.due, s->closed ? INT64_MAX : at_ns);
 }
 
 void session_line_up(struct session *s, struct turn *t)
 {
-	if (s->last)
-		s->last->next = t;
+	if (s->line.last)
+		s->line.last->next = t;
 	else
-		s->first = t;
-	s->last = t;
+		s->line.first = t;
+	s->line.last = t;
 	session_advance(s);
 }
 
 static struct turn *session_take_turn(struct session *s)
 {
-	struct turn *t = s->first;
+	struct turn *t = s->line.first;
 
-	assert(t && s->last && !t->life);
-	s->first = t->next;
-	if (!s->first)
-		s->last = NULL;
+	assert(t && s->line.last && !t->life);
+	s->line.first = t->next;
+	if (!s->line.first)
+		s->line.last = NULL;
 	t->next = NULL;
 	return t;
 }
@@ -118,7 +118,7 @@ static void session_begin_turn(struct session *s)
 	t->usage_due_ns = now_ns + NS_PER_SEC;
 	t->idleness = (struct idleness){ .timeout_ms = t->base.admission.limits.idle_timeout_ms,
 					 .active_ns = now_ns };
-	s->tick_ns = t->file.fn ? INT64_MAX : now_ns + turn_tick_ns(t);
+	s->clock.tick_ns = t->file.fn ? INT64_MAX : now_ns + turn_tick_ns(t);
 	session_move(s, SESSION_BUSY, now_ns + limit_ms * NS_PER_MS);
 	if (!t->file.fn)
 		(void)run_observer_tell(
@@ -142,8 +142,8 @@ static void session_begin_life(struct session *s)
 
 	if (life_begin(s, &err) >= 0)
 		return;
-	session_tell(&s->ready_waits, s, &err);
-	while (s->first)
+	session_tell(&s->waits.ready, s, &err);
+	while (s->line.first)
 		turn_finish(session_take_turn(s), NULL, &err);
 	session_set_due(s);
 }
@@ -151,17 +151,17 @@ static void session_begin_life(struct session *s)
 void session_begin_idle(struct session *s)
 {
 	s->was_ready = true;
-	s->used_ns = clock_now_ns();
+	s->clock.used_ns = clock_now_ns();
 	session_move(s, SESSION_IDLE, INT64_MAX);
-	session_tell(&s->ready_waits, s, NULL);
+	session_tell(&s->waits.ready, s, NULL);
 }
 
 /* The life is ready: files that the one before has left come first. */
 static void session_inherit(struct session *s)
 {
-	if (s->estate.job == 0) {
+	if (s->remains.estate.job == 0) {
 		session_begin_idle(s);
-	} else if (executor_inherit(s->life->run, s->estate) >= 0) {
+	} else if (executor_inherit(s->life->run, s->remains.estate) >= 0) {
 		session_move(s, SESSION_INHERITING, clock_now_ns() + INHERIT_MS * NS_PER_MS);
 	} else {
 		session_lose_files(s, ESTALE, 0);
@@ -176,9 +176,9 @@ void session_advance(struct session *s)
 	if (s->state == SESSION_STARTING && s->life->is_ready && s->life->has_started)
 		session_inherit(s);
 	/* A life without a channel ends soon, and the turn begins in the next one. */
-	if (s->state == SESSION_IDLE && s->first && !s->life->is_mute && s->life->signals == 0)
+	if (s->state == SESSION_IDLE && s->line.first && !s->life->is_mute && s->life->signals == 0)
 		session_begin_turn(s);
-	else if (s->state == SESSION_COLD && s->first && !s->closed && !s->leaver)
+	else if (s->state == SESSION_COLD && s->line.first && !s->closed && !s->remains.leaver)
 		session_begin_life(s);
 	session_set_due(s);
 	(void)session_unref(s);
@@ -227,15 +227,15 @@ void session_turn_measured(struct session *s)
 	struct turn *t = TAKE_PTR(s->life->turn);
 
 	assert(t && s->state != SESSION_IDLE);
-	s->used_ns = clock_now_ns();
+	s->clock.used_ns = clock_now_ns();
 	s->kept = true;
 	/* The deadline of a life that has closed its channel stays. */
-	session_move(s, SESSION_IDLE, s->life->is_mute ? s->deadline_ns : INT64_MAX);
+	session_move(s, SESSION_IDLE, s->life->is_mute ? s->clock.deadline_ns : INT64_MAX);
 	(void)session_ref(s);
 	(void)life_account(s->life);
 	turn_finish(t, NULL, NULL);
-	session_tell(&s->stop_waits, s, NULL);
-	if (s->all->closed && s->n_turns_open == 0)
+	session_tell(&s->waits.stop, s, NULL);
+	if (s->all->closed && s->line.n_open == 0)
 		session_close(s);
 	else
 		session_advance(s);
@@ -247,7 +247,7 @@ static void session_end_stopped(struct session *s)
 {
 	struct turn *t, *kept = NULL, **at = &kept, *last = NULL;
 
-	while ((t = s->first)) {
+	while ((t = s->line.first)) {
 		(void)session_take_turn(s);
 		if (t->stop_cause >= 0) {
 			turn_finish(t, NULL, NULL);
@@ -256,8 +256,8 @@ static void session_end_stopped(struct session *s)
 		*at = last = t;
 		at = &t->next;
 	}
-	s->first = kept;
-	s->last = last;
+	s->line.first = kept;
+	s->line.last = last;
 }
 
 void session_lose(struct session *s, const char *why)
@@ -265,34 +265,34 @@ void session_lose(struct session *s, const char *why)
 	char *text;
 
 	if (asprintf(&text, "the session's interpreter ended (%s): its variables are lost, %s", why,
-		     s->estate.job ? "the files of its work directory are kept"
-				   : "and so are its files") < 0)
+		     s->remains.estate.job ? "the files of its work directory are kept"
+					   : "and so are its files") < 0)
 		return;
-	free(s->lost);
-	s->lost = text;
+	free(s->remains.lost);
+	s->remains.lost = text;
 }
 
 void session_lose_files(struct session *s, int errnum, uint32_t skipped)
 {
-	_cleanup_free_ char *before = s->lost;
+	_cleanup_free_ char *before = s->remains.lost;
 	const char *words = errnum == ESTALE
 				    ? "and then its files were lost with the sandbox broker"
 				    : "and then not all of its files could be kept";
 
-	s->estate = (struct estate_ref){ 0 };
-	s->lost = NULL;
-	if (errnum == 0 ? asprintf(&s->lost, "%s, but for %u pipes, sockets or devices",
+	s->remains.estate = (struct estate_ref){ 0 };
+	s->remains.lost = NULL;
+	if (errnum == 0 ? asprintf(&s->remains.lost, "%s, but for %u pipes, sockets or devices",
 				   before ? before : "", skipped) < 0
-			: asprintf(&s->lost, "%s, %s (%s)", before ? before : "", words,
+			: asprintf(&s->remains.lost, "%s, %s (%s)", before ? before : "", words,
 				   strerror(errnum)) < 0)
-		s->lost = NULL;
+		s->remains.lost = NULL;
 }
 
 void session_drop_estate(struct session *s)
 {
-	if (s->estate.job != 0)
-		executor_forget(s->all->o.executor, s->estate);
-	s->estate = (struct estate_ref){ 0 };
+	if (s->remains.estate.job != 0)
+		executor_forget(s->all->o.executor, s->remains.estate);
+	s->remains.estate = (struct estate_ref){ 0 };
 }
 
 static void session_pass_deadline(struct session *s)
@@ -303,7 +303,7 @@ static void session_pass_deadline(struct session *s)
 		session_turn_measured(s);
 	} else if (s->state == SESSION_STARTING) {
 		/* The life stays the session's: its end tells the waiting callers that it never was ready. */
-		s->deadline_ns = INT64_MAX;
+		s->clock.deadline_ns = INT64_MAX;
 		executor_kill(s->life->run, CAUSE_INTERNAL);
 	} else if (s->state == SESSION_INHERITING) {
 		session_drop_estate(s);
@@ -328,13 +328,13 @@ static int on_session_due(void *data, uint32_t events)
 
 	(void)events;
 	session_end_stopped(s);
-	if (now_ns >= s->deadline_ns) {
+	if (now_ns >= s->clock.deadline_ns) {
 		session_pass_deadline(s);
-	} else if (s->state == SESSION_BUSY && now_ns >= s->tick_ns) {
-		s->tick_ns = now_ns + turn_tick_ns(s->life->turn);
+	} else if (s->state == SESSION_BUSY && now_ns >= s->clock.tick_ns) {
+		s->clock.tick_ns = now_ns + turn_tick_ns(s->life->turn);
 		(void)!executor_ask_usage(s->life->run);
-	} else if ((s->state == SESSION_IDLE || s->state == SESSION_COLD) && !s->first &&
-		   !s->listeners && now_ns >= s->used_ns + s->idle_ms * NS_PER_MS) {
+	} else if ((s->state == SESSION_IDLE || s->state == SESSION_COLD) && !s->line.first &&
+		   !s->listeners && now_ns >= s->clock.used_ns + s->clock.idle_ms * NS_PER_MS) {
 		session_close(s);
 	}
 	session_set_due(s);
@@ -345,7 +345,7 @@ static int on_session_due(void *data, uint32_t events)
 int session_watch_time(struct session *s)
 {
 	return loop_add_timer(s->all->o.loop, INT64_MAX, (struct handler){ on_session_due, s },
-			      &s->due);
+			      &s->clock.due);
 }
 
 void session_close(struct session *s)
@@ -365,16 +365,16 @@ void session_close(struct session *s)
 	charge_done(&s->charge);
 	(void)session_ref(s);
 	life_kill(s, CAUSE_CANCELLED);
-	session_tell(&s->ready_waits, s, &ended);
-	session_tell(&s->stop_waits, s, &ended);
+	session_tell(&s->waits.ready, s, &ended);
+	session_tell(&s->waits.stop, s, &ended);
 	while ((l = s->listeners)) {
 		s->listeners = l->next;
 		l->session = NULL;
 		l->on_closed(l->data);
 	}
-	while (s->first)
+	while (s->line.first)
 		turn_finish(session_take_turn(s), NULL, &ended);
-	s->due = source_free(s->due);
+	s->clock.due = source_free(s->clock.due);
 	(void)session_unref(s);
 	(void)session_unref(s); /* the list's */
 }
@@ -386,7 +386,7 @@ static int session_wait_for(struct session *s, struct session_wait **waits,
 
 	if (!w)
 		return -ENOMEM;
-	*w = (struct session_wait){ .next = *waits, .reply = reply, .number = ++s->n_waits };
+	*w = (struct session_wait){ .next = *waits, .reply = reply, .number = ++s->waits.n };
 	*waits = w;
 	return 0;
 }
@@ -395,7 +395,7 @@ int session_interrupt(struct session *s, struct session_reply reply, struct erro
 {
 	if ((s->state != SESSION_BUSY && s->state != SESSION_STOPPING) || s->life->turn->file.fn)
 		return error_set(err, ERROR_ENDED, EALREADY, "no code runs in this session");
-	if (session_wait_for(s, &s->stop_waits, reply) < 0)
+	if (session_wait_for(s, &s->waits.stop, reply) < 0)
 		return error_oom(err);
 	session_stop(s, -1);
 	return 0;
@@ -403,18 +403,18 @@ int session_interrupt(struct session *s, struct session_reply reply, struct erro
 
 int session_reset(struct session *s, struct session_reply reply, struct error *err)
 {
-	struct session_wait **at = &s->ready_waits, *w;
+	struct session_wait **at = &s->waits.ready, *w;
 	int64_t number;
 	int r;
 
 	if (session_wait_for(s, at, reply) < 0)
 		return error_oom(err);
-	number = s->n_waits;
+	number = s->waits.n;
 	(void)session_ref(s);
 	life_kill(s, CAUSE_CANCELLED);
-	s->leaver = NULL;
+	s->remains.leaver = NULL;
 	session_drop_estate(s);
-	free(TAKE_PTR(s->lost));
+	free(TAKE_PTR(s->remains.lost));
 	r = life_begin(s, err);
 	while (r < 0 && *at && (*at)->number != number)
 		at = &(*at)->next;
@@ -449,7 +449,7 @@ void session_listen(struct session *s, struct session_listener *l)
 	s->listeners = l;
 	if (running && !running->file.fn)
 		l->on_execution(l->data, running->execution);
-	for (const struct turn *t = s->first; t; t = t->next)
+	for (const struct turn *t = s->line.first; t; t = t->next)
 		if (!t->file.fn)
 			l->on_execution(l->data, t->execution);
 	session_set_due(s);
@@ -465,6 +465,6 @@ void session_unlisten(struct session_listener *l)
 	for (at = &s->listeners; *at != l;)
 		at = &(*at)->next;
 	*at = l->next;
-	s->used_ns = clock_now_ns();
+	s->clock.used_ns = clock_now_ns();
 	session_set_due(s);
 }

@@ -53,7 +53,7 @@ static bool sessions_is_of(const struct session *s, const char *caller)
 /* A copy is there for clients when its fork is answered: before, it is part of that. */
 static bool sessions_is_shown(const struct session *s, const char *caller)
 {
-	return sessions_is_of(s, caller) && (s->was_ready || !*s->parent);
+	return sessions_is_of(s, caller) && (s->was_ready || !*s->made.parent);
 }
 
 int64_t sessions_count_of(const struct sessions *all, const char *caller)
@@ -98,7 +98,7 @@ void sessions_drain(struct sessions *all)
 
 	all->closed = true;
 	while (s) {
-		if (s->n_turns_open > 0) {
+		if (s->line.n_open > 0) {
 			s = s->next;
 			continue;
 		}
@@ -126,13 +126,13 @@ static int sessions_read_idle_time(struct session *s, const json_t *value, struc
 {
 	double seconds = json_number_value(value);
 
-	s->idle_ms = IDLE_DEFAULT_MS;
+	s->clock.idle_ms = IDLE_DEFAULT_MS;
 	if (!value || json_is_null(value))
 		return 0;
 	if (!json_is_number(value) || seconds < 1 || seconds > IDLE_MAX_MS / (double)MS_PER_SEC)
 		return error_field(err, "idle_timeout",
 				   "idle_timeout: give seconds from 1 to 86400");
-	s->idle_ms = (int64_t)(seconds * MS_PER_SEC);
+	s->clock.idle_ms = (int64_t)(seconds * MS_PER_SEC);
 	return 0;
 }
 
@@ -180,7 +180,7 @@ static int sessions_decide_forkable(struct session *s, const json_t *asked,
 		return error_field(err, "forkable", "forkable: give true or false");
 	if (json_is_true(asked) && obstacle)
 		return error_field(err, "forkable", "forkable: %s", obstacle);
-	s->forkable = json_is_boolean(asked) ? json_is_true(asked) : !obstacle && !narrow;
+	s->made.forkable = json_is_boolean(asked) ? json_is_true(asked) : !obstacle && !narrow;
 	return 0;
 }
 
@@ -198,8 +198,8 @@ static int sessions_read_own_keys(struct session *s, const json_t *body, struct 
 		r = error_field(err, "rules", "rules: give an object");
 	if (r < 0)
 		return r;
-	s->host_functions = json_is_array(functions) ? json_incref(functions) : NULL;
-	s->rules = json_is_object(rules) ? json_incref(rules) : NULL;
+	s->made.host_functions = json_is_array(functions) ? json_incref(functions) : NULL;
+	s->made.rules = json_is_object(rules) ? json_incref(rules) : NULL;
 	return 0;
 }
 
@@ -229,8 +229,8 @@ static int sessions_read_body(struct session *s, json_t *body, struct error *err
 	const char *key;
 	json_t *value;
 
-	s->request = json_object();
-	if (!s->request)
+	s->made.request = json_object();
+	if (!s->made.request)
 		return error_oom(err);
 	json_object_foreach(body, key, value)
 	{
@@ -238,7 +238,7 @@ static int sessions_read_body(struct session *s, json_t *body, struct error *err
 			continue;
 		if (!sessions_is_key(sandbox_keys, key))
 			return sessions_refuse_key(key, err);
-		if (json_object_set(s->request, key, value) < 0)
+		if (json_object_set(s->made.request, key, value) < 0)
 			return error_oom(err);
 	}
 	return sessions_read_own_keys(s, body, err);
@@ -249,14 +249,14 @@ static int sessions_decide(struct session *s, const json_t *body, struct error *
 {
 	struct executor_run *run = NULL;
 	const struct decision *d;
-	int r = executor_open_session(s->all->o.executor, s->request, &run, err);
+	int r = executor_open_session(s->all->o.executor, s->made.request, &run, err);
 
 	if (r < 0)
 		return r;
 	d = executor_decision(run);
-	s->limits = d->limits;
-	(void)snprintf(s->language, sizeof(s->language), "%s", d->language->name);
-	(void)snprintf(s->policy, sizeof(s->policy), "%s", d->policy->name);
+	s->made.limits = d->limits;
+	(void)snprintf(s->made.language, sizeof(s->made.language), "%s", d->language->name);
+	(void)snprintf(s->made.policy, sizeof(s->made.policy), "%s", d->policy->name);
 	r = sessions_decide_forkable(s, json_object_get(body, "forkable"), d, err);
 	if (r >= 0)
 		r = session_decide_rules(s, d->policy->imports, err);
@@ -278,11 +278,11 @@ struct session *session_new(struct sessions *all, const char *caller)
 	run_make_id(s->id, sizeof(s->id));
 	memcpy(s->id, "se", 2);
 	s->created_ns = clock_realtime_ns();
-	s->used_ns = clock_now_ns();
-	s->deadline_ns = INT64_MAX;
+	s->clock.used_ns = clock_now_ns();
+	s->clock.deadline_ns = INT64_MAX;
 	s->kept = true;
-	capture_init(&s->out, LOG_BYTES_MAX);
-	capture_init(&s->err, LOG_BYTES_MAX);
+	capture_init(&s->log.out, LOG_BYTES_MAX);
+	capture_init(&s->log.err, LOG_BYTES_MAX);
 	return s;
 }
 
@@ -335,11 +335,11 @@ static int sessions_add(struct sessions *all, const char *caller, json_t *body,
 	r = sessions_read_body(s, body, err);
 	/* A copy of a session shares its tree; a session with copies lives as long as they do. */
 	if (r >= 0) {
-		tree.amount = sessions_tree_bytes(s->request);
+		tree.amount = sessions_tree_bytes(s->made.request);
 		r = caller_check(all->o.callers, s->caller, tree, err);
 	}
 	if (r >= 0)
-		charge_take(&s->kept_bytes, all->o.callers, s->caller, tree.slot, tree.amount);
+		charge_take(&s->made.held, all->o.callers, s->caller, tree.slot, tree.amount);
 	if (r >= 0)
 		r = sessions_decide(s, body, err);
 	/* On a fiber, deciding may have waited. */
@@ -422,21 +422,23 @@ static const char *session_state_word(const struct session *s)
 
 json_t *session_to_json(const struct session *s)
 {
-	json_t *labels = json_object_get(s->request, "labels");
-	int64_t left_ns = s->used_ns + s->idle_ms * NS_PER_MS - clock_now_ns();
+	json_t *labels = json_object_get(s->made.request, "labels");
+	int64_t left_ns = s->clock.used_ns + s->clock.idle_ms * NS_PER_MS - clock_now_ns();
 	char created[32], expires[32];
 
 	clock_format_utc(s->created_ns, created, sizeof(created));
 	clock_format_utc(clock_realtime_ns() + MAX(left_ns, (int64_t)0), expires, sizeof(expires));
 	return json_pack(
 		"{s:s, s:s*, s:s, s:s, s:s?, s:s, s:s, s:f, s:I, s:I, s:o, s:o, s:o, s:b, s:s?}",
-		"id", s->id, "name", *s->name ? s->name : NULL, "language", s->language, "state",
-		session_state_word(s), "lost", s->lost, "created_at", created, "expires_at",
-		expires, "idle_timeout", (double)s->idle_ms / MS_PER_SEC, "executions",
-		(json_int_t)s->n_executions, "waiting", (json_int_t)s->n_turns_open, "limits",
-		limits_to_json(&s->limits), "labels", labels ? json_incref(labels) : json_object(),
-		"isolation", isolation_to_json(&s->isolation), "forkable",
-		s->forkable && session_has_proc(s), "parent", *s->parent ? s->parent : NULL);
+		"id", s->id, "name", *s->name ? s->name : NULL, "language", s->made.language,
+		"state", session_state_word(s), "lost", s->remains.lost, "created_at", created,
+		"expires_at", expires, "idle_timeout", (double)s->clock.idle_ms / MS_PER_SEC,
+		"executions", (json_int_t)s->n_executions, "waiting", (json_int_t)s->line.n_open,
+		"limits", limits_to_json(&s->made.limits), "labels",
+		labels ? json_incref(labels) : json_object(), "isolation",
+		isolation_to_json(&s->isolation), "forkable",
+		s->made.forkable && session_has_proc(s), "parent",
+		*s->made.parent ? s->made.parent : NULL);
 }
 
 json_t *sessions_to_json(struct sessions *all, const char *caller)
@@ -454,7 +456,8 @@ json_t *session_logs(const struct session *s)
 	struct result_stream streams[2] = { 0 };
 	json_t *tree = NULL;
 
-	if (capture_text(&s->out, &streams[0]) >= 0 && capture_text(&s->err, &streams[1]) >= 0)
+	if (capture_text(&s->log.out, &streams[0]) >= 0 &&
+	    capture_text(&s->log.err, &streams[1]) >= 0)
 		tree = json_pack("{s:o, s:o, s:b}", "stdout",
 				 utf8_to_json(streams[0].text, streams[0].len, NULL), "stderr",
 				 utf8_to_json(streams[1].text, streams[1].len, NULL), "truncated",

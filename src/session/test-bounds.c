@@ -124,8 +124,8 @@ static void test_logs(void **state)
 			    (struct span){ text, sizeof(text) });
 	/* It has grown by doubling, once beyond that room. */
 	assert_in_range(*used, ROOM / 2, 2 * ROOM);
-	assert_int_equal(session->out.bytes + session->err.bytes, 100 + 100 * sizeof(text));
-	assert_int_equal(capture_text(&session->out, &kept), 0);
+	assert_int_equal(session->log.out.bytes + session->log.err.bytes, 100 + 100 * sizeof(text));
+	assert_int_equal(capture_text(&session->log.out, &kept), 0);
 	assert_true(kept.truncated);
 	free(kept.text);
 	(void)session_unref(session);

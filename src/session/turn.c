@@ -23,7 +23,7 @@ struct turn *turn_new(struct session *s)
 		return NULL;
 	t->base.vtable = &runner_session;
 	t->session = session_ref(s);
-	s->n_turns_open++;
+	s->line.n_open++;
 	t->number = ++s->n_turns;
 	t->stop_cause = -1;
 	return t;
@@ -39,7 +39,7 @@ void turn_free(struct turn *t)
 	json_decref(t->calls);
 	free(t->line);
 	charge_done(&t->asked);
-	t->session->n_turns_open--;
+	t->session->line.n_open--;
 	(void)session_unref(t->session);
 	free(t);
 }
@@ -156,8 +156,8 @@ static struct result *make_turn_result(struct turn *t, const struct result *ende
 
 	if (!res || capture_text(&t->out, &res->out) < 0 || capture_text(&t->err, &res->err) < 0)
 		return result_free(res);
-	res->language = strdup(s->language);
-	res->policy = strdup(s->policy);
+	res->language = strdup(s->made.language);
+	res->policy = strdup(s->made.policy);
 	res->isolation = s->isolation;
 	if (!s->runtime)
 		s->runtime = executor_version(t->life->run);
@@ -178,11 +178,12 @@ static struct result *make_turn_result(struct turn *t, const struct result *ende
 	if (ended && t->life->leaves)
 		session_lose(s, res->verdict.cause.detail);
 	res->session = json_pack("{s:s, s:s, s:s?}", "id", s->id, "state",
-				 ended || s->lost ? "lost" : "kept", "lost", s->lost);
+				 ended || s->remains.lost ? "lost" : "kept", "lost",
+				 s->remains.lost);
 	/* The execution that ended the interpreter was told; the first one in the next interpreter is told again, and is the last. */
-	if (!ended && s->lost) {
-		res->warnings = json_pack("[s]", s->lost);
-		free(TAKE_PTR(s->lost));
+	if (!ended && s->remains.lost) {
+		res->warnings = json_pack("[s]", s->remains.lost);
+		free(TAKE_PTR(s->remains.lost));
 	}
 	return res;
 }
@@ -200,8 +201,8 @@ static void finish_file(struct turn *t, const struct result *ended, const struct
 	else if (ended)
 		(void)error_set(&err, ERROR_CONFLICT, EPIPE,
 				"the session's interpreter ended meanwhile; %s",
-				t->session->estate.job ? "its files are kept, try again"
-						       : "its files are lost");
+				t->session->remains.estate.job ? "its files are kept, try again"
+							       : "its files are lost");
 	else if (code && (strcmp(code, "ENOENT") == 0 || strcmp(code, "ENOTDIR") == 0))
 		(void)error_set(&err, ERROR_NOT_FOUND, ENOENT,
 				"there is no such file in this session");
