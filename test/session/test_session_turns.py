@@ -31,11 +31,12 @@ def session(web):
 
 @quick
 def test_one_at_a_time_in_order(session):
-    asked = [session.begin("import time; seen = [1]; time.sleep(.3)")]
-    session.busy()
+    asked = [session.begin("import time; seen = [1]; print('on'); time.sleep(60)")]
+    wait_until(lambda: "on" in session.logs()["stdout"], why="it does not begin")
     for number in range(2, 6):
         asked.append(session.begin(f"seen.append({number}); seen"))
         wait_until(lambda: session.show()["waiting"] == number, why="it does not wait")
+    session.interrupt()
     assert [one.json()["value"] for one in asked] == [None, [1, 2], [1, 2, 3], [1, 2, 3, 4], [1, 2, 3, 4, 5]]
     assert session.show()["executions"] == 5
 
