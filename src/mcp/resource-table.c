@@ -103,8 +103,12 @@ static void read_execution(struct mcp_work *w)
 	free(text);
 }
 
-static void read_stream(struct mcp_work *w, enum engine_stream stream)
+static void read_stream(struct mcp_work *w)
 {
+	const char *uri = work_text(w, "uri");
+	const enum engine_stream stream = strcmp(uri + strlen(uri) - 6, "stderr") == 0
+						  ? ENGINE_STDERR
+						  : ENGINE_STDOUT;
 	struct engine_file file = { .fd = -EBADF };
 	struct error err = { 0 };
 
@@ -113,16 +117,6 @@ static void read_stream(struct mcp_work *w, enum engine_stream stream)
 		work_fail(w, &err);
 	else
 		answer_open_file(w, &file);
-}
-
-static void read_stdout(struct mcp_work *w)
-{
-	read_stream(w, ENGINE_STDOUT);
-}
-
-static void read_stderr(struct mcp_work *w)
-{
-	read_stream(w, ENGINE_STDERR);
 }
 
 static void read_execution_file(struct mcp_work *w)
@@ -235,10 +229,10 @@ const struct mcp_resource mcp_product_resources[] = {
 	  "The whole result of an execution, as GET /v1/executions/{id} has it", "application/json",
 	  read_execution, list_executions, complete_executions, true, NULL },
 	{ "atoll://executions/{id}/stdout", "stdout", "Standard output",
-	  "All that the program printed to standard output", "text/plain", read_stdout, NULL,
+	  "All that the program printed to standard output", "text/plain", read_stream, NULL,
 	  complete_executions, true, NULL },
 	{ "atoll://executions/{id}/stderr", "stderr", "Standard error",
-	  "All that the program printed to standard error", "text/plain", read_stderr, NULL,
+	  "All that the program printed to standard error", "text/plain", read_stream, NULL,
 	  complete_executions, true, NULL },
 	{ "atoll://executions/{id}/report", "report", "Debug report",
 	  "Why the program failed: analysis, limits against peaks, refusals", "text/markdown",

@@ -51,6 +51,7 @@ struct route {
 	uint32_t flags;
 	const char *operation;	     /* its name in generated clients: "createExecution" */
 	const char *summary;	     /* one line for OpenAPI */
+	int which;		     /* what a handler of several rows does for this one */
 	const char *request_schema;  /* names in OpenAPI's components, or NULL */
 	const char *response_schema; /* of the 200 (or 202) answer */
 	int64_t body_max_bytes;	     /* 0: the server's limit */

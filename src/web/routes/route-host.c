@@ -110,8 +110,9 @@ static int respond_unanswered(struct request_ctx *ctx, const struct error *err)
 	return err->code == ERROR_NOT_READY ? respond_not_ready(ctx) : respond_error(ctx, err);
 }
 
-static int respond_question(struct request_ctx *ctx, enum executor_question kind)
+static int get_answer(struct request_ctx *ctx)
 {
+	const enum executor_question kind = (enum executor_question)request_route(ctx)->which;
 	struct api *api = request_app(ctx);
 	struct error err = { 0 };
 	struct question_waiter *w;
@@ -127,16 +128,6 @@ static int respond_question(struct request_ctx *ctx, enum executor_question kind
 	w->question->n_waiters++;
 	response_on_gone(ctx, on_waiter_gone, w);
 	return 0;
-}
-
-static int get_languages(struct request_ctx *ctx)
-{
-	return respond_question(ctx, EXECUTOR_LANGUAGES);
-}
-
-static int get_doctor(struct request_ctx *ctx)
-{
-	return respond_question(ctx, EXECUTOR_DOCTOR);
 }
 
 /* --- policies and limits --- */
@@ -319,13 +310,14 @@ static int get_openapi(struct request_ctx *ctx)
 }
 
 const struct route host_routes[] = {
-	{ HTTP_GET, "/v1/languages", get_languages, .operation = "listLanguages",
-	  .summary = "Languages, their versions and availability", .response_schema = "Languages" },
+	{ HTTP_GET, "/v1/languages", get_answer, .which = EXECUTOR_LANGUAGES,
+	  .operation = "listLanguages", .summary = "Languages, their versions and availability",
+	  .response_schema = "Languages" },
 	{ HTTP_GET, "/v1/policies", get_policies, .operation = "listPolicies",
 	  .summary = "Policies and their limits", .response_schema = "Policies" },
 	{ HTTP_GET, "/v1/limits", get_limits, .operation = "listLimits",
 	  .summary = "Limits, defaults and ceilings", .response_schema = "LimitTable" },
-	{ HTTP_GET, "/v1/doctor", get_doctor, .operation = "getDoctor",
+	{ HTTP_GET, "/v1/doctor", get_answer, .which = EXECUTOR_DOCTOR, .operation = "getDoctor",
 	  .summary = "Isolation that this host can enforce", .response_schema = "Doctor" },
 	{ HTTP_GET, "/healthz", get_health, .operation = "getHealth",
 	  .flags = ROUTE_PUBLIC | ROUTE_ALWAYS, .summary = "Liveness probe",

@@ -10,8 +10,9 @@
 
 #define BYTES "application/octet-stream"
 
-static int respond_stream(struct request_ctx *ctx, enum engine_stream stream)
+static int get_stream(struct request_ctx *ctx)
 {
+	const enum engine_stream stream = (enum engine_stream)request_route(ctx)->which;
 	struct api *api = request_app(ctx);
 	struct engine_file file = { .fd = -EBADF };
 	const struct engine_output which = { request_param(ctx, "id"), stream };
@@ -23,16 +24,6 @@ static int respond_stream(struct request_ctx *ctx, enum engine_stream stream)
 	/* Whether these are all bytes that the stream will ever have. */
 	(void)!response_header(ctx, "Atoll-Complete", file.growing || file.cut ? "false" : "true");
 	return respond_file(ctx, &(struct file_body){ file.fd, file.size_bytes, BYTES });
-}
-
-static int get_stdout(struct request_ctx *ctx)
-{
-	return respond_stream(ctx, ENGINE_STDOUT);
-}
-
-static int get_stderr(struct request_ctx *ctx)
-{
-	return respond_stream(ctx, ENGINE_STDERR);
 }
 
 static int get_value(struct request_ctx *ctx)
@@ -99,10 +90,12 @@ static int get_file(struct request_ctx *ctx)
 }
 
 const struct route output_routes[] = {
-	{ HTTP_GET, "/v1/executions/{id}/stdout", get_stdout, .operation = "getExecutionStdout",
-	  .flags = ROUTE_SLOW, .summary = "Whole standard output of an execution" },
-	{ HTTP_GET, "/v1/executions/{id}/stderr", get_stderr, .operation = "getExecutionStderr",
-	  .flags = ROUTE_SLOW, .summary = "Whole standard error of an execution" },
+	{ HTTP_GET, "/v1/executions/{id}/stdout", get_stream, .which = ENGINE_STDOUT,
+	  .operation = "getExecutionStdout", .flags = ROUTE_SLOW,
+	  .summary = "Whole standard output of an execution" },
+	{ HTTP_GET, "/v1/executions/{id}/stderr", get_stream, .which = ENGINE_STDERR,
+	  .operation = "getExecutionStderr", .flags = ROUTE_SLOW,
+	  .summary = "Whole standard error of an execution" },
 	{ HTTP_GET, "/v1/executions/{id}/value", get_value, .operation = "getExecutionValue",
 	  .flags = ROUTE_SLOW,
 	  .summary = "Whole value of an execution as JSON, also one that is too large for its "

@@ -125,8 +125,11 @@ static int post_session_execute(struct request_ctx *ctx)
 	return respond_execution(ctx, s);
 }
 
-static int ask_session(struct request_ctx *ctx, bool interrupt)
+enum session_question { SESSION_RESET, SESSION_INTERRUPT };
+
+static int ask_session(struct request_ctx *ctx)
 {
+	const bool interrupt = request_route(ctx)->which == SESSION_INTERRUPT;
 	struct session *s = session_of(ctx);
 	struct session_answer *a;
 	struct session_reply reply = { NULL, on_session_reply };
@@ -151,16 +154,6 @@ static int ask_session(struct request_ctx *ctx, bool interrupt)
 	}
 	response_forget(ctx, &a->ctx);
 	return 0;
-}
-
-static int post_reset(struct request_ctx *ctx)
-{
-	return ask_session(ctx, false);
-}
-
-static int post_interrupt(struct request_ctx *ctx)
-{
-	return ask_session(ctx, true);
 }
 
 static void on_fork_reply(void *data, struct session *const *list, size_t n,
@@ -248,13 +241,13 @@ const struct route session_routes[] = {
 	  .operation = "streamInSession", .flags = ROUTE_JSON | ROUTE_STREAMS,
 	  .summary = "Run code in a session and answer with its events as they happen",
 	  .request_schema = "TurnRequest" },
-	{ HTTP_POST, "/v1/sessions/{id}/interrupt", post_interrupt, .operation = "interruptSession",
-	  .flags = ROUTE_JSON_OPTIONAL,
+	{ HTTP_POST, "/v1/sessions/{id}/interrupt", ask_session, .which = SESSION_INTERRUPT,
+	  .operation = "interruptSession", .flags = ROUTE_JSON_OPTIONAL,
 	  .summary = "Stop the running code and keep the state where the language can",
 	  .response_schema = "Interrupted" },
-	{ HTTP_POST, "/v1/sessions/{id}/reset", post_reset, .operation = "resetSession",
-	  .flags = ROUTE_JSON_OPTIONAL, .summary = "A new interpreter for a session",
-	  .response_schema = "Session" },
+	{ HTTP_POST, "/v1/sessions/{id}/reset", ask_session, .which = SESSION_RESET,
+	  .operation = "resetSession", .flags = ROUTE_JSON_OPTIONAL,
+	  .summary = "A new interpreter for a session", .response_schema = "Session" },
 	{ HTTP_POST, "/v1/sessions/{id}/fork", post_fork, .operation = "forkSession",
 	  .flags = ROUTE_JSON_OPTIONAL,
 	  .summary = "Copy a live session: each copy is a session of its own",
