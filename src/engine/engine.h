@@ -228,7 +228,8 @@ int engine_analysis(struct engine *e, const char *caller, const char *id, json_t
 		    struct error *err) _must_check_;
 int engine_debug_report(struct engine *e, const char *caller, const char *id, json_t **ret,
 			struct error *err) _must_check_;
-char *engine_report_markdown(const json_t *report); /* to be freed; NULL: no memory */
+/* On a fiber, made on the worker; to be freed; NULL: no memory. */
+char *engine_report_markdown(const json_t *report);
 struct engine_pair {
 	const char *a, *b;
 };

@@ -271,9 +271,24 @@ int engine_debug_report(struct engine *e, const char *caller, const char *id, js
 	return make_view(e, caller, id, true, &(struct execution_view){ ret, err });
 }
 
+struct markdown {
+	const json_t *report;
+	char *text;
+};
+
+static void write_markdown(void *data)
+{
+	struct markdown *m = data;
+
+	m->text = debug_report_markdown(m->report);
+}
+
 char *engine_report_markdown(const json_t *report)
 {
-	return debug_report_markdown(report);
+	struct markdown m = { .report = report };
+
+	worker_call(WORKER_ALWAYS, write_markdown, &m);
+	return m.text;
 }
 
 int engine_diff(struct engine *e, const char *caller, struct engine_pair ids, json_t **ret,

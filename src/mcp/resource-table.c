@@ -5,7 +5,6 @@
  */
 #include "base/base64.h"
 #include "base/fd.h"
-#include "base/loop/worker.h"
 #include "base/utf8.h"
 #include "engine/engine.h"
 #include "mcp/prompt.h"
@@ -131,32 +130,19 @@ static void read_execution_file(struct mcp_work *w)
 		answer_open_file(w, &file);
 }
 
-struct report_writing {
-	const json_t *report;
-	char *text;
-};
-
-static void write_report(void *data)
-{
-	struct report_writing *r = data;
-
-	r->text = engine_report_markdown(r->report);
-}
-
 static void read_report(struct mcp_work *w)
 {
 	struct error err = { 0 };
-	struct report_writing r = { 0 };
 	json_t *report = NULL;
+	char *text;
 
 	if (engine_debug_report(w->app->engine, w->viewer, work_text(w, "id"), &report, &err) < 0) {
 		work_fail(w, &err);
 		return;
 	}
-	r.report = report;
-	worker_call(WORKER_ALWAYS, write_report, &r);
-	answer_bytes(w, "text/markdown", span_of(r.text ? r.text : ""));
-	free(r.text);
+	text = engine_report_markdown(report);
+	answer_bytes(w, "text/markdown", span_of(text ? text : ""));
+	free(text);
 	json_decref(report);
 }
 

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/loop/worker.h"
 #include "base/parse.h"
 #include "base/timestamp.h"
 #include "spec/result.h"
@@ -76,25 +75,13 @@ static int get_analysis(struct request_ctx *ctx)
 	return respond_asked(ctx, engine_analysis);
 }
 
-struct markdown {
-	const json_t *tree;
-	char *text;
-};
-
-static void write_markdown(void *data)
-{
-	struct markdown *m = data;
-
-	m->text = engine_report_markdown(m->tree);
-}
-
 static int get_report(struct request_ctx *ctx)
 {
 	struct api *api = request_app(ctx);
-	struct markdown m = { 0 };
 	struct error err = { 0 };
 	json_t *tree = NULL;
 	bool as_markdown;
+	char *text;
 	int r;
 
 	if (request_other_form(ctx, (struct other_form){ "markdown", "text/markdown" },
@@ -106,11 +93,10 @@ static int get_report(struct request_ctx *ctx)
 		return respond_error(ctx, &err);
 	if (!as_markdown)
 		return respond_tree(ctx, 200, tree);
-	m.tree = tree;
-	worker_call(WORKER_ALWAYS, write_markdown, &m);
+	text = engine_report_markdown(tree);
 	json_decref(tree);
-	return respond_take(ctx, 200, "text/markdown; charset=utf-8", m.text,
-			    m.text ? strlen(m.text) : 0);
+	return respond_take(ctx, 200, "text/markdown; charset=utf-8", text,
+			    text ? strlen(text) : 0);
 }
 
 static int get_diff(struct request_ctx *ctx)
