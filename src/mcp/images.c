@@ -93,25 +93,26 @@ static bool is_image_name(const char *path)
 	return false;
 }
 
+json_t *image_of_source(const struct text_source *source)
+{
+	const size_t size = (size_t)source->size;
+	_cleanup_free_ char *bytes = source->size <= IMAGE_BYTES_MAX ? malloc(size + 1) : NULL;
+	ssize_t n = bytes ? text_read(source, 0, bytes, size) : -1;
+
+	return n > 0 ? image_of_bytes((struct span){ bytes, (size_t)n }) : NULL;
+}
+
 static json_t *image_of_file(struct mcp_work *w, const char *id, const char *path)
 {
 	struct engine_file file = { .fd = -EBADF };
-	_cleanup_free_ char *bytes = NULL;
 	struct error err = { 0 };
-	json_t *block = NULL;
-	ssize_t n;
+	json_t *block;
 
 	if (engine_file(w->app->engine, w->viewer, (struct engine_path){ id, path }, &file, &err) <
 	    0)
 		return NULL;
-	if (file.size_bytes <= IMAGE_BYTES_MAX)
-		bytes = malloc((size_t)file.size_bytes + 1);
-	n = bytes ? text_read(&(struct text_source){ .fd = file.fd, .size = file.size_bytes }, 0,
-			      bytes, (size_t)file.size_bytes)
-		  : -1;
+	block = image_of_source(&(struct text_source){ .fd = file.fd, .size = file.size_bytes });
 	(void)fd_close(file.fd);
-	if (n > 0)
-		block = image_of_bytes((struct span){ bytes, (size_t)n });
 	return block;
 }
 

@@ -290,18 +290,14 @@ static int check_owner(const struct mcp_work *w, struct error *err)
 /* An image is shown as one, as long as no lines are asked for. */
 static json_t *image_content(const struct mcp_work *w, const struct text_source *source)
 {
-	_cleanup_free_ char *bytes = NULL;
 	char head[16];
-	ssize_t n = text_read(source, 0, head, sizeof(head));
-	json_t *block = NULL;
+	json_t *block;
 
-	if (n < (ssize_t)sizeof(head) || !image_type((struct span){ head, sizeof(head) }) ||
-	    source->size > IMAGE_BYTES_MAX || json_object_get(w->arguments, "grep"))
+	if (json_object_get(w->arguments, "grep") ||
+	    text_read(source, 0, head, sizeof(head)) < (ssize_t)sizeof(head) ||
+	    !image_type((struct span){ head, sizeof(head) }))
 		return NULL;
-	bytes = malloc((size_t)source->size);
-	n = bytes ? text_read(source, 0, bytes, (size_t)source->size) : -1;
-	if (n > 0)
-		block = image_of_bytes((struct span){ bytes, (size_t)n });
+	block = image_of_source(source);
 	return block ? json_pack("[o]", block) : NULL;
 }
 

@@ -59,6 +59,7 @@ enum { IMAGES_MAX = 4, IMAGE_BYTES_MAX = 2 << 20 };
 const char *image_type(struct span bytes);
 /* A content block; NULL: no image, too large, or no memory. */
 json_t *image_of_bytes(struct span bytes);
+json_t *image_of_source(const struct text_source *source);
 json_t *image_of_base64(const json_t *text);
 /* A list of content blocks, at most IMAGES_MAX; NULL: no memory. The files are of an execution without a session. */
 json_t *images_of_result(struct mcp_work *w, const json_t *result);
