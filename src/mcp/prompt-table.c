@@ -11,11 +11,12 @@
 
 enum { PROMPT_BYTES_MAX = 4 << 20, REPORT_COST = 12 << 10 };
 
+/* "" where there is none. */
 static const char *prompt_argument(const json_t *arguments, const char *key)
 {
 	const char *text = json_string_value(json_object_get(arguments, key));
 
-	return text && *text ? text : NULL;
+	return text ? text : "";
 }
 
 static int put_fenced(struct buf *out, const char *language, const char *text)
@@ -35,13 +36,12 @@ static int put_fenced(struct buf *out, const char *language, const char *text)
 	return r == 0 ? buf_puts(out, "\n\n") : r;
 }
 
-static int answer_prompt(struct mcp_call *call, const char *description, struct buf *text)
+/* Takes over text. */
+static int answer_prompt(struct mcp_call *call, const char *description, json_t *text)
 {
-	json_t *said = text->data ? mcp_user_says(text->data) : NULL;
-
-	mcp_call_result(
-		call, said ? json_pack("{s:s, s:[o]}", "description", description, "messages", said)
-			   : NULL);
+	mcp_call_result(call, json_pack("{s:s, s:[{s:s, s:{s:s, s:o}}]}", "description",
+					description, "messages", "role", "user", "content", "type",
+					"text", "text", text));
 	return 0;
 }
 
@@ -102,15 +102,13 @@ static int get_run_tests(struct mcp_call *call, const json_t *arguments)
 	int r;
 
 	buf_init(&text, PROMPT_BYTES_MAX);
-	r = buf_printf(&text, "Test this %s code:", language ? language : "");
+	r = buf_printf(&text, "Test this %s code:", language);
 	if (r == 0)
-		r = put_fenced(&text, language ? language : "",
-			       json_string_value(json_object_get(arguments, "code")));
+		r = put_fenced(&text, language, prompt_argument(arguments, "code"));
 	if (r == 0)
 		r = buf_puts(&text, "with these tests:");
 	if (r == 0)
-		r = put_fenced(&text, language ? language : "",
-			       json_string_value(json_object_get(arguments, "tests")));
+		r = put_fenced(&text, language, prompt_argument(arguments, "tests"));
 	if (r == 0)
 		r = buf_puts(
 			&text,
@@ -120,48 +118,39 @@ static int get_run_tests(struct mcp_call *call, const json_t *arguments)
 			"the message of each. For each failure say whether the code or the test is "
 			"wrong, fix the code where it is, and run all tests again until they "
 			"pass.");
-	return r < 0 ? -ENOMEM : answer_prompt(call, "Run tests and fix what fails", &text);
+	return r < 0 ? -ENOMEM
+		     : answer_prompt(call, "Run tests and fix what fails",
+				     json_stringn(text.data, text.len));
 }
 
 static int get_plot_file(struct mcp_call *call, const json_t *arguments)
 {
-	const char *path = prompt_argument(arguments, "path"),
-		   *id = prompt_argument(arguments, "session_id");
-	_cleanup_buf_ struct buf text = { 0 };
-	int r;
+	const char *id = prompt_argument(arguments, "session_id");
 
-	buf_init(&text, PROMPT_BYTES_MAX);
-	r = buf_printf(&text, "Plot the data in the file %s", path ? path : "");
-	if (r == 0)
-		r = id ? buf_printf(&text, " of the session %s. ", id)
-		       : buf_puts(&text, ". If it is not in a session yet, make one with "
-					 "create_session and put it there with write_file. ");
-	if (r == 0)
-		r = buf_puts(&text,
-			     "Look at its first lines with read_file, load it in run_in_session "
-			     "(pandas), choose a chart that fits the columns, and show it with "
-			     "matplotlib: plt.show() gives it back as an image. Then say in two "
-			     "sentences what it shows.");
-	return r < 0 ? -ENOMEM : answer_prompt(call, "Plot a data file", &text);
+	return answer_prompt(
+		call, "Plot a data file",
+		json_sprintf("Plot the data in the file %s%s%s. %sLook at its first lines with "
+			     "read_file, load it in run_in_session (pandas), choose a chart that "
+			     "fits the columns, and show it with matplotlib: plt.show() gives it "
+			     "back as an image. Then say in two sentences what it shows.",
+			     prompt_argument(arguments, "path"), *id ? " of the session " : "", id,
+			     *id ? ""
+				 : "If it is not in a session yet, make one with create_session "
+				   "and put it there with write_file. "));
 }
 
 static int get_try_fixes(struct mcp_call *call, const json_t *arguments)
 {
-	const char *id = prompt_argument(arguments, "session_id"),
-		   *goal = prompt_argument(arguments, "goal");
-	_cleanup_buf_ struct buf text = { 0 };
-	int r;
-
-	buf_init(&text, PROMPT_BYTES_MAX);
-	r = buf_printf(&text, "In the session %s something does not work: %s\n\n", id ? id : "",
-		       goal ? goal : "");
-	if (r == 0)
-		r = buf_puts(&text,
-			     "Think of three different fixes. Copy the session with fork_session "
-			     "(count 3), try one fix in each copy with run_in_session, and compare "
-			     "what comes out. Close the copies, repeat the best fix in the first "
-			     "session, and say why it is the best.");
-	return r < 0 ? -ENOMEM : answer_prompt(call, "Try several fixes from one state", &text);
+	return answer_prompt(
+		call, "Try several fixes from one state",
+		json_sprintf(
+			"In the session %s something does not work: %s\n\nThink of three "
+			"different fixes. Copy the session with fork_session (count 3), try "
+			"one fix in each copy with run_in_session, and compare what comes out. "
+			"Close the copies, repeat the best fix in the first session, and say "
+			"why it is the best.",
+			prompt_argument(arguments, "session_id"),
+			prompt_argument(arguments, "goal")));
 }
 
 const struct mcp_prompt mcp_product_prompts[] = {
