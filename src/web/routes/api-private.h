@@ -68,13 +68,10 @@ int respond_asked(struct request_ctx *ctx, engine_question *ask);
 int respond_tree(struct request_ctx *ctx, int status, json_t *root);
 
 /* --- tables, each ending with an empty row --- */
-extern const struct route run_routes[], batch_routes[], execution_routes[], output_routes[],
-	host_routes[], execute_routes[], session_routes[], tool_routes[], mcp_routes[];
+extern const struct route run_routes[], batch_routes[], execution_routes[], host_routes[],
+	execute_routes[], session_routes[], tool_routes[], mcp_routes[];
 
-/* --- query-check.c --- */
-int query_check(const struct request_ctx *ctx, struct error *err) _must_check_;
-
-/* --- await-result.c --- */
+/* --- route-run.c --- */
 /* The result of an execution, or its state. */
 int respond_state(struct request_ctx *ctx, const char *id);
 /* The result, as soon as it is there; at the deadline the state. */
@@ -105,7 +102,7 @@ struct session *
 session_of(struct request_ctx *ctx); /* of the path; NULL: the request is answered */
 int session_ask_file(struct request_ctx *ctx);
 int session_get_file(struct request_ctx *ctx);
-int session_put_archive(struct request_ctx *ctx); /* route-session-archive.c */
+int session_put_archive(struct request_ctx *ctx);
 
 int stream_get_events(struct request_ctx *ctx);	 /* event-stream.c */
 int attach_get(struct request_ctx *ctx);	 /* attach.c */
@@ -145,8 +142,6 @@ int stream_begin(struct request_ctx *ctx, const struct stream_source *source) _m
 /* --- route-host.c --- */
 void questions_free(struct api *api);
 
-/* --- language-names.c --- */
-int languages_load(struct api *api, struct error *err) _must_check_;
-void languages_free(struct api *api);
+/* --- routes.c --- */
 /* The language with this name or alias, ignoring case; word itself if there is none. */
 const char *language_called(const struct api *api, const char *word);

@@ -4,20 +4,27 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
+#include "base/suggest.h"
 #include "engine/text-file.h"
 #include "mcp/mcp.h"
 #include "run/executor.h"
+#include "run/toolchain/registry.h"
+#include "spec/knob.h"
 #include "spec/result.h"
+#include "web/codec/negotiate.h"
 #include "web/routes/api-private.h"
+#include "web/routes/openapi.h"
+#include "web/routes/schema-table.h"
 
 /* Seconds: from one warm run to the longest timeout. */
 const double access_bounds[ACCESS_BOUNDS] = { 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05,
 					      0.1,   0.5,    1,	    5,	  30,	 300 };
 
-static const struct route *const tables[] = { run_routes,     batch_routes, execution_routes,
-					      output_routes,  host_routes,  execute_routes,
-					      session_routes, tool_routes,  mcp_routes };
+static const struct route *const tables[] = { run_routes,  batch_routes,   execution_routes,
+					      host_routes, execute_routes, session_routes,
+					      tool_routes, mcp_routes };
 
 static void count_access(struct access_counts *counts, const struct access *access)
 {
@@ -46,6 +53,173 @@ static void on_access(void *app, const struct access *access)
 		LOG_I64("sent", (int64_t)access->sent_bytes),
 		LOG_I64("duration_us", access->duration_ns / 1000));
 }
+
+/*
+ * --- languages ---
+ *
+ * Those of the data directory, read once: names and aliases for POST /execute and filters, and the table of the tools. All texts are the
+ * registry's.
+ */
+
+static int compare_names(const void *a, const void *b)
+{
+	const struct language *const *x = a, *const *y = b;
+
+	return strcmp((*x)->name, (*y)->name);
+}
+
+/* The tool `execute_code` lists its document's three languages first. */
+static int tool_rank(const char *name)
+{
+	static const char *const first[] = { "python", "javascript", "bash" };
+	int rank = 0;
+
+	while (rank < (int)ARRAY_SIZE(first) && strcmp(first[rank], name) != 0)
+		rank++;
+	return rank;
+}
+
+static int compare_ranks(const void *a, const void *b)
+{
+	const struct tool_language *x = a, *y = b;
+	int order = tool_rank(x->name) - tool_rank(y->name);
+
+	return order ? order : strcmp(x->name, y->name);
+}
+
+static void languages_free(struct api *api)
+{
+	api->registry = registry_free(api->registry);
+	free(api->tools);
+	free(api->sorted);
+	free(api->languages);
+}
+
+const char *language_called(const struct api *api, const char *word)
+{
+	for (const struct language *const *l = api->sorted; word && *l; l++) {
+		if (strcasecmp((*l)->name, word) == 0)
+			return (*l)->name;
+		for (const char *const *alias = (const char *const *)(*l)->aliases; *alias; alias++)
+			if (strcasecmp(*alias, word) == 0)
+				return (*l)->name;
+	}
+	return word;
+}
+
+static int languages_load(struct api *api, struct error *err)
+{
+	const struct language *const *list = NULL;
+	size_t n = 0, names = 0, at = 0;
+	int r = registry_new(api->options.data_dir, &api->registry, err);
+
+	if (r == 0)
+		r = registry_list(api->registry, "", &list, &n, err);
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < n; i++, names++)
+		for (const char **alias = list[i]->aliases; *alias; alias++)
+			names++;
+	api->sorted = calloc(n + 1, sizeof(*api->sorted));
+	api->languages = calloc(names + 1, sizeof(*api->languages));
+	api->tools = calloc(n + 1, sizeof(*api->tools));
+	if (!api->sorted || !api->languages || !api->tools)
+		return error_oom(err);
+	/* In the order in which languages are shown to users. */
+	for (size_t i = 0; i < n; i++)
+		api->sorted[i] = list[i];
+	qsort(api->sorted, n, sizeof(*api->sorted), compare_names);
+	for (size_t i = 0; i < n; i++) {
+		const struct language *l = api->sorted[i];
+		const char *dot = strrchr(l->source, '.');
+
+		api->languages[at++] = l->name;
+		for (const char **alias = l->aliases; *alias; alias++)
+			api->languages[at++] = *alias;
+		api->tools[i] = (struct tool_language){ .name = l->name,
+							.extension = dot ? dot + 1 : "",
+							.has_sessions = *l->session,
+							.names_files = l->class_pattern };
+	}
+	qsort(api->tools, n, sizeof(*api->tools), compare_ranks);
+	return 0;
+}
+
+/*
+ * --- the query ---
+ *
+ Refuses parameters of a query that an operation of ours does not have, and repeated ones that count once: they would do nothing,
+ * without a word. Foreign interfaces (/execute, /mcp) are left alone: their clients may add what they like.
+ */
+
+static bool is_of(const struct api_parameter *p, const struct route *route)
+{
+	return strcmp(p->in, "query") == 0 && schema_lists(p->operations, route->operation);
+}
+
+static int refuse_parameter(const struct route *route, const char *name, struct error *err)
+{
+	const struct schema_field *f = NULL;
+	struct suggestion s = { 0 };
+
+	/* A key of the request, or one of its limits: the caller's body is JSON, which has them inside. */
+	if (route->read_body)
+		f = schema_find(&api_book, span_of(route->request_schema))->fields;
+	while (f && f->key && strcmp(f->key, name) != 0)
+		f++;
+	if (f && (f->key || knob_find(name)))
+		return error_field(err, name, "%.40s: write it into the JSON body%s", name,
+				   knob_find(name) ? ", as a key of limits" : "");
+	for (const struct api_parameter *p = api_parameters; p->operations; p++)
+		if (is_of(p, route))
+			suggest_offer(&s, name, p->name);
+	return s.best ? error_field(err, name,
+				    "%.40s: there is no such parameter; did you mean '%s'?", name,
+				    s.best)
+		      : error_field(err, name,
+				    "%.40s: there is no such parameter; GET /openapi.json lists "
+				    "those of %s",
+				    name, route->operation);
+}
+
+/* As request_flag() reads it; other words would count as false. */
+static bool is_flag(const char *value)
+{
+	static const char *const words[] = { "", "true", "1", "false", "0" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
+		if (strcmp(value, words[i]) == 0)
+			return true;
+	return false;
+}
+
+static int query_check(const struct request_ctx *ctx, struct error *err)
+{
+	const struct route *route = request_route(ctx);
+	const struct uri *uri = request_uri(ctx);
+
+	/* Beside a program or a form, the query has keys of a request (upload.c). */
+	if (strncmp(route->pattern, "/v1/", 4) != 0 ||
+	    (route->read_body &&
+	     !content_type_is(request_header(ctx, "content-type"), "application/json")))
+		return 0;
+	for (size_t i = 0; i < uri->n_pairs; i++) {
+		const char *name = uri->pairs[i].name;
+		const struct api_parameter *p = api_parameters;
+
+		while (p->operations && (!is_of(p, route) || strcmp(p->name, name) != 0))
+			p++;
+		if (!p->operations)
+			return refuse_parameter(route, name, err);
+		if (p->type[0] != '[' && request_query(ctx, name) != uri->pairs[i].value)
+			return error_field(err, name, "%.40s: give it once.", name);
+		if (strcmp(p->type, "boolean") == 0 && !is_flag(uri->pairs[i].value))
+			return error_field(err, name, "%.40s: give true or false.", name);
+	}
+	return 0;
+}
+
+/* --- the API --- */
 
 static int mcp_open(struct api *api, struct error *err)
 {
