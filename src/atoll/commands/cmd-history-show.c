@@ -32,7 +32,7 @@ static const struct option show_rows[] = {
 static const struct option_list show_list = { OPTION_ROWS(show_rows), .words = "ids" };
 
 /* A line of the summary, if the value is not empty. */
-static void line(struct page *out, const char *name, const char *value)
+static void put_named(struct page *out, const char *name, const char *value)
 {
 	if (!value || !*value)
 		return;
@@ -53,7 +53,7 @@ static void show_error(struct page *out, const json_t *error)
 	if (number > 0 && strlen(text) + 64 < sizeof(text))
 		(void)snprintf(text + strlen(text), sizeof(text) - strlen(text), " (%.48s:%lld)",
 			       text_of(error, "file"), number);
-	line(out, "error", text);
+	put_named(out, "error", text);
 }
 
 static void show_files(struct page *out, const json_t *files)
@@ -96,28 +96,28 @@ static void show_execution(struct page *out, const json_t *x)
 	const json_t *used = json_object_get(x, "duration") ? x : json_object_get(x, "usage");
 	char age[32], duration[32], cpu[32], memory[32], text[192], ended[48] = "";
 
-	line(out, "id", text_of(x, "id"));
+	put_named(out, "id", text_of(x, "id"));
 	text_age(text_of(x, "created_at"), age, sizeof(age));
 	if (json_is_integer(code))
 		(void)snprintf(ended, sizeof(ended), ", exit code %lld",
 			       (long long)json_integer_value(code));
 	(void)snprintf(text, sizeof(text), "%.90s%s", text_of(x, "status"), ended);
-	line(out, "status", text);
-	line(out, "cause", text_of(x, "cause.detail"));
-	line(out, "language", text_of(x, "language"));
-	line(out, "runtime", text_of(x, "runtime"));
+	put_named(out, "status", text);
+	put_named(out, "cause", text_of(x, "cause.detail"));
+	put_named(out, "language", text_of(x, "language"));
+	put_named(out, "runtime", text_of(x, "runtime"));
 	(void)snprintf(text, sizeof(text), "%.90s (%s ago)", text_of(x, "created_at"), age);
-	line(out, "created", text);
+	put_named(out, "created", text);
 	text_seconds(json_object_get(used, "duration"), duration, sizeof(duration));
 	text_seconds(json_object_get(used, "cpu_time"), cpu, sizeof(cpu));
 	text_bytes(json_object_get(used, "memory_peak"), memory, sizeof(memory));
 	(void)snprintf(text, sizeof(text), "%s (CPU %s), %s of memory at most", duration, cpu,
 		       memory);
-	line(out, "used", text);
-	line(out, "policy", text_of(x, "policy"));
-	line(out, "isolation", text_of(x, "isolation.tier"));
+	put_named(out, "used", text);
+	put_named(out, "policy", text_of(x, "policy"));
+	put_named(out, "isolation", text_of(x, "isolation.tier"));
 	text_pairs(&labels, json_object_get(x, "labels"));
-	line(out, "labels", labels.text.data);
+	put_named(out, "labels", labels.text.data);
 	show_error(out, json_object_get(x, "error"));
 	show_files(out, json_object_get(x, "files"));
 	show_stream(out, x, "stdout", "stdout_bytes");

@@ -143,7 +143,7 @@ static int ask_filtered(const char *path, const struct list_options *given, int6
 }
 
 /* {"executions": […], "next": …} of as many pages as needed; o->cursor is consumed. */
-static int gather(struct list_options *o, int64_t wanted, json_t **ret, struct error *err)
+static int list_gather(struct list_options *o, int64_t wanted, json_t **ret, struct error *err)
 {
 	json_t *list = json_array(), *page = NULL, *last = NULL;
 	int r = 0;
@@ -197,7 +197,7 @@ static int list_main(struct invocation *in)
 		    o->number);
 		return EXIT_OURS;
 	}
-	return gather(o, wanted, &whole, &err) < 0 ? say_error(&err) : remote_show(in, whole);
+	return list_gather(o, wanted, &whole, &err) < 0 ? say_error(&err) : remote_show(in, whole);
 }
 
 static const struct command history_list = {
@@ -318,11 +318,10 @@ static int show_escaped(struct buf *kept, struct span piece, bool last)
 
 static int copy_output(struct http_client *c, bool escape, struct error *err)
 {
-	_cleanup_buf_ struct buf kept = { 0 };
+	_cleanup_buf_ struct buf kept = { .max = HTTP_CLIENT_BUFFER + 4 };
 	struct span piece = { 0 };
 	int r, written = 0;
 
-	buf_init(&kept, HTTP_CLIENT_BUFFER + 4);
 	while (written == 0 && (r = http_client_read(c, &piece, err)) > 0)
 		written = escape ? show_escaped(&kept, piece, false)
 				 : print_raw(STDOUT_FILENO, piece.data, piece.len);
@@ -337,7 +336,7 @@ static int copy_output(struct http_client *c, bool escape, struct error *err)
 /* Prints the keys of a result, and `complete`: whether this is all that the program wrote. */
 static int print_stream(struct http_client *c, const char *id, const char *name, struct error *err)
 {
-	_cleanup_buf_ struct buf bytes = { 0 };
+	_cleanup_buf_ struct buf bytes = { .max = JSON_BYTES_MAX };
 	/* Read now: the body overwrites the head. */
 	bool complete = span_is(http_head_field(&c->response.head, "atoll-complete"), "true");
 	char count[32], binary[32];
@@ -345,7 +344,6 @@ static int print_stream(struct http_client *c, const char *id, const char *name,
 	json_t *text, *root;
 	int r;
 
-	buf_init(&bytes, JSON_BYTES_MAX);
 	r = remote_body(c, &bytes, err);
 	if (r == -EFBIG)
 		return error_set(err, ERROR_INTERNAL, EFBIG,
@@ -356,7 +354,7 @@ static int print_stream(struct http_client *c, const char *id, const char *name,
 		return r;
 	(void)snprintf(count, sizeof(count), "%s_bytes", name);
 	(void)snprintf(binary, sizeof(binary), "%s_binary", name);
-	text = utf8_to_json(bytes.data ? bytes.data : "", bytes.len, &is_binary);
+	text = utf8_to_json(bytes.data ?: "", bytes.len, &is_binary);
 	root = json_pack("{s:s, s:o, s:I, s:b, s:b}", "id", id, name, text, count,
 			 (json_int_t)bytes.len, binary, is_binary, "complete", complete);
 	if (!root)
@@ -390,9 +388,8 @@ static const struct command history_output = {
 	.name = "history output",
 	.usage = "ID",
 	.summary = "print the whole output of an execution",
-	.details =
-		"ID is an id of `atoll history list` or the beginning of one, or -1 for the last "
-		"execution. On a\nterminal control characters are escaped.\n",
+	.details = "ID is an id of `atoll history list` or the beginning of one, or -1 for the "
+		   "last execution. On a\nterminal control characters are escaped.\n",
 	.options = &output_list,
 	.size = sizeof(struct output_options),
 	.main = output_main,
@@ -414,8 +411,8 @@ static const struct option replay_rows[] = {
 };
 static const struct option_list replay_list = { OPTION_ROWS(replay_rows), .words = "ids" };
 
-static int follow(const struct remote *remote, const char *id, bool output, json_t **ret,
-		  struct error *err)
+static int replay_follow(const struct remote *remote, const char *id, bool output, json_t **ret,
+			 struct error *err)
 {
 	struct remote_target target;
 	const struct http_call call = { .method = HTTP_GET,
@@ -446,7 +443,7 @@ static int wait_for_replay(const struct replay_options *o, const char *id)
 	json_t *result = NULL;
 	int code, printed;
 
-	if (follow(&o->ask.remote, id, !o->ask.json, &result, &err) < 0)
+	if (replay_follow(&o->ask.remote, id, !o->ask.json, &result, &err) < 0)
 		return say_error(&err);
 	remote_end(result, &ending);
 	code = ending.exit_code;
@@ -562,7 +559,7 @@ static int ask_daemon(const char *url, json_t **ret, struct error *err)
 {
 	static const struct http_call call = { .method = HTTP_POST,
 					       .target = "/v1/history/repair" };
-	const char *named = url ? url : getenv("ATOLL_URL");
+	const char *named = url ?: getenv("ATOLL_URL");
 	_cleanup_http_client_ struct http_client *c = NULL;
 	struct remote remote;
 	int r = remote_find(url, &remote, err);
@@ -585,7 +582,7 @@ static int repair_here(const char *state_dir, json_t **ret, struct error *err)
 
 	if (r < 0)
 		return r;
-	*ret = json_loadb(text.data ? text.data : "", text.len, 0, NULL);
+	*ret = json_loadb(text.data ?: "", text.len, 0, NULL);
 	return *ret ? 0
 		    : error_set(err, ERROR_INTERNAL, EBADMSG,
 				"the history was repaired, but its report cannot be read");
@@ -637,11 +634,10 @@ static const struct command history_repair = {
 	.name = "history repair",
 	.usage = "[--state-dir DIR]",
 	.summary = "take over what can be read of a damaged history",
-	.details =
-		"A daemon that finds its history damaged puts it aside and begins an empty one. "
-		"This takes over "
-		"what\ncan still be read of it, through the daemon, or without one when none runs. "
-		"Nothing is taken twice,\nand the damaged files stay where they are.\n",
+	.details = "A daemon that finds its history damaged puts it aside and begins an empty one. "
+		   "This takes over what\ncan still be read of it, through the daemon, or without "
+		   "one when none runs. Nothing is taken twice,\nand the damaged files stay where "
+		   "they are.\n",
 	.options = &repair_list,
 	.size = sizeof(struct repair_options),
 	.main = repair_main,

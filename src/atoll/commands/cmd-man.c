@@ -113,8 +113,7 @@ static const struct shell shells[] = {
 		  "\telse\n\t\t_files\n\tfi\n"
 		  "}\n"
 		  "if [[ $funcstack[1] == _atoll ]]; then _atoll \"$@\"; else compdef _atoll "
-		  "atoll; "
-		  "fi\n",
+		  "atoll; fi\n",
 	  .begin = "\t'%s') rows=(",
 	  .put = zsh_put,
 	  .end = " ) ;;\n" },
@@ -231,8 +230,7 @@ struct man_entry {
 static const struct man_entry statuses[] = {
 	{ "0", "The program ended with 0; the command did what was asked." },
 	{ "1 to 123", "The exit code of the program; 1: also `history diff` of two that differ, "
-		      "and `serve --check` of wrong "
-		      "settings." },
+		      "and `serve --check` of wrong settings." },
 	{ "124", "The program reached its timeout." },
 	{ "125", "Atoll failed, or did not understand what was asked; standard error says why." },
 	{ "126", "The policy refused the run." },
@@ -243,12 +241,12 @@ static const struct man_entry statuses[] = {
 static const struct man_entry places[] = {
 	{ CONFIG_SYSTEM_FILE, "settings of the daemon; doc/atoll.yaml.example explains each" },
 	{ "$XDG_CONFIG_HOME/atoll/atoll.yaml", "the same of a user; they win" },
-	{ "/run/atoll/atoll.sock", "the socket of root's daemon; of a user's: "
-				   "$XDG_RUNTIME_DIR/atoll/atoll.sock" },
-	{ "/run/atoll/pool.sock", "the socket of root's pool; of a user's: "
-				  "$XDG_RUNTIME_DIR/atoll/pool.sock" },
-	{ "/var/lib/atoll", "history, outputs and workspaces of root's daemon; of a user's: "
-			    "$XDG_STATE_HOME/atoll" },
+	{ "/run/atoll/atoll.sock",
+	  "the socket of root's daemon; of a user's: $XDG_RUNTIME_DIR/atoll/atoll.sock" },
+	{ "/run/atoll/pool.sock",
+	  "the socket of root's pool; of a user's: $XDG_RUNTIME_DIR/atoll/pool.sock" },
+	{ "/var/lib/atoll",
+	  "history, outputs and workspaces of root's daemon; of a user's: $XDG_STATE_HOME/atoll" },
 	{ "/var/cache/atoll", "what `atoll prepare` makes" },
 	{ "$XDG_CACHE_HOME/atoll", "compiled programs of a user" },
 };
@@ -371,8 +369,7 @@ static int man_main(struct invocation *in _unused_)
 		".SH NAME\natoll \\- run untrusted code in a sandbox\n"
 		".SH SYNOPSIS\n\\fBatoll\\fR \\fICOMMAND\\fR [\\fIOPTIONS\\fR]\n"
 		".SH DESCRIPTION\n"
-		"atoll runs untrusted code in a sandbox and reports exactly what "
-		"happened.\n"
+		"atoll runs untrusted code in a sandbox and reports exactly what happened.\n"
 		".SH COMMANDS\n");
 	for (const struct command *const *c = all_commands; *c; c++)
 		put_command(&out, *c);
@@ -380,8 +377,8 @@ static int man_main(struct invocation *in _unused_)
 	page_add(&out, ".SH ENVIRONMENT\n");
 	for (size_t i = 0; variables_describe(i, &v); i++) {
 		if (v.is_setting && !settings_begun)
-			page_add(&out, ".PP\nSettings of the daemon; each wins over the files "
-				       "and loses to a flag.\nLimits are\n"
+			page_add(&out, ".PP\nSettings of the daemon; each wins over the files and "
+				       "loses to a flag.\nLimits are\n"
 				       "ATOLL_LIMITS_DEFAULTS_TIMEOUT,\n"
 				       "ATOLL_LIMITS_CEILINGS_MEMORY\nand so on.\n");
 		settings_begun = v.is_setting;

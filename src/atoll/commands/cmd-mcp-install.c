@@ -107,7 +107,7 @@ static int install_prepare(struct install_file *file, const struct mcp_host *cli
 	if (r == 0 && !o->file)
 		r = mcp_host_path(client, path, err);
 	if (r == 0)
-		r = install_read(file, o->file ? o->file : path, err);
+		r = install_read(file, o->file ?: path, err);
 	if (r < 0)
 		return r;
 	value = entry.value = mcp_host_entry(o->url ? client->http : client->stdio,
@@ -300,7 +300,7 @@ static int install_diff(const struct install_file *file, struct buf *out)
 	return buf_printf(out, "--- %s\n+++ %s\n@@ -%d,%d +%d,%d @@\n%s",
 			  file->exists ? file->path : "/dev/null", file->path,
 			  removed > 0 ? first : first - 1, removed, added > 0 ? first : first - 1,
-			  added, body.data ? body.data : "");
+			  added, body.data ?: "");
 }
 
 static int install_print(const struct page *out, struct error *err)
@@ -399,7 +399,7 @@ static int list_clients(const struct install_options *o, struct error *err)
 		return r;
 	text = o->json ? json_dumps(all, JSON_COMPACT) : NULL;
 	if (o->json)
-		page_add(&out, "{\"clients\": %s}\n", text ? text : "");
+		page_add(&out, "{\"clients\": %s}\n", text ?: "");
 	return install_print(&out, err);
 }
 
@@ -439,8 +439,7 @@ const struct command cmd_mcp_install = {
 	.usage = "--client NAME [OPTIONS]",
 	.summary = "add Atoll to an MCP client's configuration",
 	.details = "The entry is inserted into the client's file as text: comments, order and "
-		   "layout stay. "
-		   "The file\nas it was is kept beside it.\n",
+		   "layout stay. The file\nas it was is kept beside it.\n",
 	.options = &install_list,
 	.size = sizeof(struct install_options),
 	.main = install_main,

@@ -448,10 +448,10 @@ static int connect_bridge(struct bridge *b, const struct mcp_options_of_command 
 	if (r != -ENOENT && r != -ECONNREFUSED && r != -ENOTDIR)
 		return r;
 	if (remote.named)
-		return error_set(err, ERROR_INTERNAL, -r,
-				 "no daemon answers at %s; start one with `atoll serve`, or "
-				 "name none",
-				 remote.address.text);
+		return error_set(
+			err, ERROR_INTERNAL, -r,
+			"no daemon answers at %s; start one with `atoll serve`, or name none",
+			remote.address.text);
 	*err = (struct error){ 0 };
 	websocket_client_done(&b->socket);
 	return connect_private(b, own, err);
@@ -494,9 +494,8 @@ const struct command cmd_mcp = {
 	.usage = "[OPTIONS]",
 	.summary = "serve the Model Context Protocol on standard input and output",
 	.details = "For programs that start MCP servers: one JSON-RPC message a line. A running "
-		   "daemon "
-		   "does the work; without\none, a private daemon is started, and ends with this "
-		   "command. The daemon serves the same at /mcp over HTTP.\n",
+		   "daemon does the work; without\none, a private daemon is started, and ends with "
+		   "this command. The daemon serves the same at /mcp over HTTP.\n",
 	.options = &mcp_list,
 	.size = sizeof(struct mcp_options_of_command),
 	.main = mcp_main,

@@ -20,7 +20,6 @@
 
 #include "atoll/atoll.h"
 #include "atoll/commands/cmd.h"
-#include "atoll/commands/own-pool.h"
 #include "atoll/daemon/config.h"
 #include "base/fd.h"
 #include "base/parse.h"
@@ -140,7 +139,7 @@ static void on_ready(void *data, const char *socket)
 }
 
 /* 1: in the child, which becomes the pool; else *ret_code is the command's. */
-static int detach(struct pool_command *c, int *ret_code)
+static int pool_detach(struct pool_command *c, int *ret_code)
 {
 	int ends[2], status = 0;
 	char ready;
@@ -180,7 +179,7 @@ static int pool_main(struct invocation *in)
 	c->pool.size = sizeof(c->pool);
 	c->pool.on_ready = on_ready;
 	c->pool.data = c;
-	if (c->detach && detach(c, &code) == 0)
+	if (c->detach && pool_detach(c, &code) == 0)
 		return code;
 	r = atoll_pool(&c->pool, &problem);
 	if (r < 0)
@@ -193,11 +192,9 @@ const struct command cmd_pool = {
 	.usage = "[stop] [OPTIONS]",
 	.summary = "keep sandboxes and runtimes ready for later runs",
 	.details = "The pool runs until SIGTERM or `atoll pool stop`. Runs of the same user find "
-		   "it by "
-		   "its socket,\n"
+		   "it by its socket,\n"
 		   "or by the path in ATOLL_POOL. ATOLL_POOL=off bypasses the pool. "
-		   "ATOLL_POOL=auto lets "
-		   "a run\n"
+		   "ATOLL_POOL=auto lets a run\n"
 		   "start one that ends after five minutes without a run.\n",
 	.options = &pool_options,
 	.size = sizeof(struct pool_command),
@@ -353,11 +350,10 @@ const struct command cmd_prepare = {
 	.name = "prepare",
 	.usage = "[LANGUAGE...]",
 	.summary = "prepare files that speed up first compiles",
-	.details =
-		"The files (precompiled headers, a compiled standard library) are made for each "
-		"installed\n"
-		"compiler and kept in the cache directory (root: /var/cache/atoll; $ATOLL_KIT_DIR "
-		"names another).\n",
+	.details = "The files (precompiled headers, a compiled standard library) are made for each "
+		   "installed\n"
+		   "compiler and kept in the cache directory (root: /var/cache/atoll; "
+		   "$ATOLL_KIT_DIR names another).\n",
 	.options = &prepare_options,
 	.main = prepare_main,
 };

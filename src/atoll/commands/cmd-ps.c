@@ -4,13 +4,13 @@
 
 #include "atoll/commands/cmd-history.h"
 #include "atoll/commands/cmd-session.h"
-#include "atoll/commands/own-pool.h"
 #include "atoll/commands/remote.h"
 
 /* --- ps: where a pool runs and no daemon, the pool is the answer --- */
 
 /* Adds the executions in one state to the list. */
-static int gather(const struct remote *remote, const char *target, json_t *list, struct error *err)
+static int ps_gather(const struct remote *remote, const char *target, json_t *list,
+		     struct error *err)
 {
 	const struct http_call call = { .method = HTTP_GET, .target = target };
 	json_t *page = NULL;
@@ -48,10 +48,10 @@ static int ask_daemon(const struct remote *remote, json_t *whole, struct error *
 {
 	const struct http_call call = { .method = HTTP_GET, .target = "/v1/sessions" };
 	json_t *list = json_array(), *sessions = NULL;
-	int r = gather(remote, "/v1/executions?limit=1000&status=running", list, err);
+	int r = ps_gather(remote, "/v1/executions?limit=1000&status=running", list, err);
 
 	if (r == 0)
-		r = gather(remote, "/v1/executions?limit=1000&status=queued", list, err);
+		r = ps_gather(remote, "/v1/executions?limit=1000&status=queued", list, err);
 	if (r == 0)
 		r = remote_json(remote, &call, &sessions, err);
 	if (r == 0) {
@@ -166,7 +166,7 @@ const struct command cmd_cancel = {
 
 /* --- cleanup: ends and removes everything that the caller has at the daemon --- */
 
-static const char *plural(long long n)
+static const char *plural_s(long long n)
 {
 	return n == 1 ? "" : "s";
 }
@@ -179,13 +179,13 @@ static void put_plan(struct page *out, const json_t *answer)
 			sessions = number_of(answer, "sessions");
 
 	if (cancelled > 0)
-		page_add(out, "end %lld execution%s", cancelled, plural(cancelled));
+		page_add(out, "end %lld execution%s", cancelled, plural_s(cancelled));
 	if (sessions > 0)
 		page_add(out, "%s%lld session%s", cancelled > 0 ? " and " : "end ", sessions,
-			 plural(sessions));
+			 plural_s(sessions));
 	if (deleted > 0)
 		page_add(out, "%sremove %lld execution%s with %s",
-			 cancelled + sessions > 0 ? ", and " : "", deleted, plural(deleted),
+			 cancelled + sessions > 0 ? ", and " : "", deleted, plural_s(deleted),
 			 deleted == 1 ? "its outputs" : "their outputs");
 	if (cancelled + sessions + deleted == 0)
 		page_add(out, "do nothing");
@@ -204,7 +204,7 @@ static void show_done(struct page *out, const json_t *answer)
 
 	page_add(out, "%lld ended, %lld removed, %lld session%s ended\n",
 		 number_of(answer, "cancelled"), number_of(answer, "deleted"), sessions,
-		 plural(sessions));
+		 plural_s(sessions));
 }
 
 static int cleanup_main(struct invocation *in)
@@ -246,9 +246,8 @@ const struct command cmd_cleanup = {
 	.name = "cleanup",
 	.usage = "[OPTIONS]",
 	.summary = "end your own sessions, end and remove your own executions in the daemon",
-	.details =
-		"Results and outputs are removed too. On a terminal it asks first. `atoll history "
-		"rm ID` removes\nsingle executions.\n",
+	.details = "Results and outputs are removed too. On a terminal it asks first. `atoll "
+		   "history rm ID` removes\nsingle executions.\n",
 	.options = &cleanup_options,
 	.main = cleanup_main,
 	.asks = true,

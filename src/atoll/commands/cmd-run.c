@@ -14,7 +14,6 @@
 
 #include "atoll/commands/cmd-run.h"
 #include "atoll/commands/cmd.h"
-#include "atoll/commands/own-pool.h"
 #include "base/clock.h"
 #include "base/fd.h"
 #include "run/executor.h"

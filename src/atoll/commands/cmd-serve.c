@@ -37,7 +37,7 @@ static int set_setting(void *data, const struct option *self, const char *value,
 {
 	for (size_t i = 0; i < settings_count; i++)
 		if (settings[i].flag && strcmp(settings[i].flag, self->flag) == 0)
-			return add_flag(data, settings[i].key, value ? value : "true", err);
+			return add_flag(data, settings[i].key, value ?: "true", err);
 	return -ENOENT;
 }
 

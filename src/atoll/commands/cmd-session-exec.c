@@ -11,7 +11,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "atoll/commands/repl.h"
 #include "base/fd.h"
 #include "spec/request.h"
 
@@ -98,8 +97,7 @@ static int make_body(const struct exec_options *o, char **ret, struct error *err
 	if (r < 0)
 		return r;
 	body = o->session.run.overrides ? json_copy(o->session.run.overrides) : json_object();
-	if (json_object_set_new(body, "code", json_stringn(code.data ? code.data : "", code.len)) <
-	    0)
+	if (json_object_set_new(body, "code", json_stringn(code.data ?: "", code.len)) < 0)
 		r = error_set(err, ERROR_INPUT, EILSEQ, "the code is not UTF-8 text");
 	*ret = r == 0 ? json_dumps(body, JSON_COMPACT) : NULL;
 	json_decref(body);
@@ -253,11 +251,10 @@ const struct command cmd_session_exec = {
 	.name = "session exec",
 	.usage = "ID [CODE | FILE | -]",
 	.summary = "run code in a session, and print its output and value",
-	.details =
-		"A word that names a file is read as FILE, any other is CODE; without a word, code "
-		"is read from\nstandard input. The exit code is that of `atoll run`: 0, 1 after an "
-		"uncaught exception, 124 after a\ntimeout. ^C stops the code and keeps the "
-		"session.\n",
+	.details = "A word that names a file is read as FILE, any other is CODE; without a word, "
+		   "code is read from\nstandard input. The exit code is that of `atoll run`: 0, 1 "
+		   "after an uncaught exception, 124 after a\ntimeout. ^C stops the code and keeps "
+		   "the session.\n",
 	.options = &exec_list,
 	.size = sizeof(struct exec_options),
 	.main = exec_main,
@@ -272,7 +269,7 @@ struct repl_options {
 	const char *word; /* the session that lives; NULL: one is made, and ended on exit */
 };
 
-static int talk(const struct repl_options *o)
+static int repl_talk(const struct repl_options *o)
 {
 	const struct session_options *s = &o->session;
 	const struct remote_question q = { OBJECT_SESSION, o->word, "", { .method = HTTP_GET } };
@@ -321,7 +318,7 @@ static int repl_main(struct invocation *in)
 	int code = EXIT_OURS;
 
 	if (o->word || in->command == &cmd_session_repl)
-		code = talk(o);
+		code = repl_talk(o);
 	else
 		say("`atoll %s` takes an ID; `atoll session list` shows ids", in->command->name);
 	json_decref(o->session.run.overrides);
@@ -343,10 +340,8 @@ const struct command cmd_session_repl = {
 	.usage = "[ID | OPTIONS]",
 	.summary = "type code into a session",
 	.details = "Without ID, a session is made, and ended on exit. ^C stops the running code, "
-		   "^D or "
-		   "exit leaves. A\nblock of Python ends with an empty line. Arrow keys edit the "
-		   "line and "
-		   "show earlier ones.\n",
+		   "^D or exit leaves. A\nblock of Python ends with an empty line. Arrow keys edit "
+		   "the line and show earlier ones.\n",
 	.options = &repl_list,
 	.size = sizeof(struct repl_options),
 	.main = repl_main,

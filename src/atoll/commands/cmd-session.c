@@ -368,15 +368,14 @@ static int put_file(const struct remote *remote, const struct arguments *ids, st
 {
 	const char *source = ids->words[1], *slash = strrchr(source, '/');
 	const char *dest = ids->n_words > 2 ? ids->words[2] : slash ? slash + 1 : source;
-	_cleanup_buf_ struct buf bytes = { 0 }, nothing = { 0 };
+	_cleanup_buf_ struct buf bytes = { .max = FILE_BYTES_MAX }, nothing = { 0 };
 	struct remote_target target;
 	int r;
 
 	if (ids->n_words < 3 && strcmp(source, "-") == 0)
-		return error_set(err, ERROR_INPUT, EINVAL,
-				 "standard input has no name; say DEST, the file's name in the "
-				 "session");
-	buf_init(&bytes, FILE_BYTES_MAX);
+		return error_set(
+			err, ERROR_INPUT, EINVAL,
+			"standard input has no name; say DEST, the file's name in the session");
 	r = host_file_read(source, FILE_BYTES_MAX, &bytes, err);
 	if (r == 0)
 		r = file_target(remote, ids->words[0], dest, &target, err);
@@ -408,11 +407,10 @@ static int get_file(const struct remote *remote, const struct arguments *ids, st
 						     .accept = "*/*" },
 				&c, err);
 	if (r < 0 && err->code == ERROR_NOT_FOUND)
-		return error_set(
-			err, ERROR_NOT_FOUND, ENOENT,
-			"there is no file '%.100s' in session '%.64s', or no such session; "
-			"`atoll session files ID` lists files",
-			path, ids->words[0]);
+		return error_set(err, ERROR_NOT_FOUND, ENOENT,
+				 "there is no file '%.100s' in session '%.64s', or no such "
+				 "session; `atoll session files ID` lists files",
+				 path, ids->words[0]);
 	if (r == 0) {
 		fd = strcmp(copy, "-") == 0
 			     ? fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0)

@@ -34,3 +34,7 @@ int session_make(const struct session_options *o, json_t **ret, struct error *er
 int session_show_output(const json_t *output);
 /* The value of a result on a line, as its language prints it. last: the output before it, which may show it already; or NULL. */
 int session_show_value(const json_t *result, const json_t *last);
+
+/* --- repl.c: the loop of `atoll session repl` and `attach` --- */
+/* Until its end; the exit code. is_new: the session ends with it, which the greeting says. */
+int repl_run(const struct remote *remote, const json_t *session, bool is_new);

@@ -183,10 +183,9 @@ const struct command cmd_languages = {
 	.name = "languages",
 	.usage = "[-v | --json]",
 	.summary = "list the languages, their versions, names and libraries",
-	.details =
-		"`atoll run -l` takes each of the names; without -l the ending of the file counts. "
-		"With -v,\n"
-		"also other versions that could be installed.\n",
+	.details = "`atoll run -l` takes each of the names; without -l the ending of the file "
+		   "counts. With -v,\n"
+		   "also other versions that could be installed.\n",
 	.options = &show_list_options,
 	.size = sizeof(struct report_options),
 	.main = languages_main,

@@ -234,7 +234,7 @@ static int json_insert(const struct config_text *t, const struct config_place *p
 		       struct buf *out)
 {
 	const char *text = t->text.data;
-	size_t after = p->last_end ? p->last_end : p->open + 1, rest = p->close, comma = after;
+	size_t after = p->last_end ?: p->open + 1, rest = p->close, comma = after;
 	size_t first = json_skip_space(t->copy.data, p->open + 1);
 	struct span outer = line_indent(text, p->open);
 	struct config_indent indent;

@@ -66,7 +66,7 @@ struct ignore_file *ignore_file_new(const char *text, size_t n)
 
 	while (good && text < end && f->n < RULES_MAX) {
 		const char *newline = memchr(text, '\n', (size_t)(end - text));
-		size_t len = (size_t)((newline ? newline : end) - text);
+		size_t len = (size_t)((newline ?: end) - text);
 
 		good = add_rule(f, text, len);
 		text += len + 1;

@@ -36,85 +36,87 @@ void line_editor_done(struct line_editor *e)
 
 /* --- characters of UTF-8 --- */
 
-static bool continues(char c)
+static bool utf8_continues(char c)
 {
 	return ((unsigned char)c & 0xc0) == 0x80;
 }
 
-static size_t after(const struct line_editor *e, size_t at)
+static size_t line_after(const struct line_editor *e, size_t at)
 {
 	if (at < e->text.len)
 		at++;
-	while (at < e->text.len && continues(e->text.data[at]))
+	while (at < e->text.len && utf8_continues(e->text.data[at]))
 		at++;
 	return at;
 }
 
-static size_t before(const struct line_editor *e, size_t at)
+static size_t line_before(const struct line_editor *e, size_t at)
 {
 	if (at > 0)
 		at--;
-	while (at > 0 && continues(e->text.data[at]))
+	while (at > 0 && utf8_continues(e->text.data[at]))
 		at--;
 	return at;
 }
 
 /* At most: nearly all characters from U+3000 on are two columns wide. */
-static size_t width(const char *text, size_t len)
+static size_t line_width(const char *text, size_t len)
 {
 	size_t n = 0;
 
 	for (size_t i = 0; i < len; i++)
-		n += continues(text[i]) ? 0 : (unsigned char)text[i] >= 0xe3 ? 2 : 1;
+		n += utf8_continues(text[i]) ? 0 : (unsigned char)text[i] >= 0xe3 ? 2 : 1;
 	return n;
 }
 
 /* --- the screen --- */
 
-static void show(struct line_editor *e, const char *text, size_t len)
+static void line_show(struct line_editor *e, const char *text, size_t len)
 {
 	(void)!buf_append(&e->screen, text, len);
 }
 
-static void show_text(struct line_editor *e, const char *text)
+static void line_show_text(struct line_editor *e, const char *text)
 {
-	show(e, text, strlen(text));
+	line_show(e, text, strlen(text));
 }
 
 /* How many columns the line may take; the last column stays free, because a terminal would go to the next row. */
-static size_t room(const struct line_editor *e)
+static size_t line_room(const struct line_editor *e)
 {
-	size_t taken = width(e->prompt, strlen(e->prompt)) + 1;
+	size_t taken = line_width(e->prompt, strlen(e->prompt)) + 1;
 
 	return e->columns > taken + TAB ? e->columns - taken : TAB;
 }
 
-static void draw(struct line_editor *e)
+static void line_draw(struct line_editor *e)
 {
 	size_t first = 0, last;
 
 	assert(e->cursor <= e->text.len && e->at <= e->n_history);
-	while (first < e->cursor && width(e->text.data + first, e->cursor - first) > room(e))
-		first = after(e, first);
+	while (first < e->cursor &&
+	       line_width(e->text.data + first, e->cursor - first) > line_room(e))
+		first = line_after(e, first);
 	last = e->cursor;
-	while (last < e->text.len && width(e->text.data + first, after(e, last) - first) <= room(e))
-		last = after(e, last);
-	show_text(e, "\r");
-	show_text(e, e->prompt);
+	while (last < e->text.len &&
+	       line_width(e->text.data + first, line_after(e, last) - first) <= line_room(e))
+		last = line_after(e, last);
+	line_show_text(e, "\r");
+	line_show_text(e, e->prompt);
 	if (last > first)
-		show(e, e->text.data + first, last - first);
-	show_text(e, "\x1b[K");
+		line_show(e, e->text.data + first, last - first);
+	line_show_text(e, "\x1b[K");
 	if (last == e->cursor)
 		return;
-	show_text(e, "\r");
-	show_text(e, e->prompt);
+	line_show_text(e, "\r");
+	line_show_text(e, e->prompt);
 	if (e->cursor > first)
-		show(e, e->text.data + first, e->cursor - first);
+		line_show(e, e->text.data + first, e->cursor - first);
 }
 
 /* --- changes --- */
 
-static void insert(struct line_editor *e, const char *bytes, size_t len)
+static void line_insert(struct line_editor *e, const char *bytes, size_t len)
 {
 	size_t tail = e->text.len - e->cursor;
 
@@ -123,10 +125,10 @@ static void insert(struct line_editor *e, const char *bytes, size_t len)
 	memmove(e->text.data + e->cursor + len, e->text.data + e->cursor, tail);
 	memcpy(e->text.data + e->cursor, bytes, len);
 	e->cursor += len;
-	if (tail == 0 && width(e->text.data, e->text.len) <= room(e))
-		show(e, bytes, len);
+	if (tail == 0 && line_width(e->text.data, e->text.len) <= line_room(e))
+		line_show(e, bytes, len);
 	else
-		draw(e);
+		line_draw(e);
 }
 
 static bool is_word(const struct line_editor *e, size_t at)
@@ -149,9 +151,9 @@ static size_t motion_end(const struct line_editor *e, enum motion motion)
 	case LINE_END:
 		return e->text.len;
 	case LEFT:
-		return before(e, at);
+		return line_before(e, at);
 	case RIGHT:
-		return after(e, at);
+		return line_after(e, at);
 	case WORD_LEFT:
 		while (at > 0 && !is_word(e, at - 1))
 			at--;
@@ -167,14 +169,14 @@ static size_t motion_end(const struct line_editor *e, enum motion motion)
 	return at;
 }
 
-static void go(struct line_editor *e, enum motion motion)
+static void line_go(struct line_editor *e, enum motion motion)
 {
 	e->cursor = motion_end(e, motion);
-	draw(e);
+	line_draw(e);
 }
 
 /* Removes what is between the cursor and there. */
-static void cut(struct line_editor *e, enum motion motion)
+static void line_cut(struct line_editor *e, enum motion motion)
 {
 	size_t to = motion_end(e, motion), from = MIN(e->cursor, to);
 
@@ -184,7 +186,7 @@ static void cut(struct line_editor *e, enum motion motion)
 	memmove(e->text.data + from, e->text.data + to, e->text.len - to);
 	e->text.len -= to - from;
 	e->cursor = from;
-	draw(e);
+	line_draw(e);
 }
 
 /* Shows the next entry of the history, if there is one; the new line is kept when it is left. */
@@ -206,21 +208,21 @@ static void show_entry(struct line_editor *e, bool newer)
 	else if (draft->len > 0)
 		(void)!buf_append(&e->text, draft->data, draft->len);
 	e->at = at;
-	go(e, LINE_END);
+	line_go(e, LINE_END);
 }
 
 /* --- keys --- */
 
 static void clear_screen(struct line_editor *e)
 {
-	show_text(e, "\x1b[H\x1b[2J");
-	draw(e);
+	line_show_text(e, "\x1b[H\x1b[2J");
+	line_draw(e);
 }
 
 /* A step to the next column that begins an indentation. */
 static void indent(struct line_editor *e)
 {
-	insert(e, "    ", TAB - width(e->text.data, e->cursor) % TAB);
+	line_insert(e, "    ", TAB - line_width(e->text.data, e->cursor) % TAB);
 }
 
 static void show_older(struct line_editor *e)
@@ -291,7 +293,7 @@ static bool is_begun(const struct line_editor *e)
 	return e->key[1] == '[' && last < 0x40;
 }
 
-static void press(struct line_editor *e)
+static void line_press(struct line_editor *e)
 {
 	unsigned char lead = (unsigned char)e->key[0];
 
@@ -303,31 +305,31 @@ static void press(struct line_editor *e)
 		if (key->act)
 			key->act(e);
 		else
-			(key->cuts ? cut : go)(e, key->motion);
+			(key->cuts ? line_cut : line_go)(e, key->motion);
 		return;
 	}
 	if (lead >= 0xc0 || (lead >= ' ' && lead < 0x7f))
-		insert(e, e->key, e->key_len);
+		line_insert(e, e->key, e->key_len);
 }
 
 enum line_event line_editor_feed(struct line_editor *e, char byte)
 {
 	/* A character that is cut off by another one is dropped. */
-	if (e->key_len > 0 && (unsigned char)e->key[0] >= 0xc0 && !continues(byte))
+	if (e->key_len > 0 && (unsigned char)e->key[0] >= 0xc0 && !utf8_continues(byte))
 		e->key_len = 0;
 	e->key[e->key_len++] = byte;
 	if (is_begun(e))
 		return LINE_GOES_ON;
 	if (e->key_len == 1 && (byte == '\n' || byte == '\r')) {
 		e->key_len = 0;
-		show_text(e, "\n");
+		line_show_text(e, "\n");
 		return LINE_ENTERED;
 	}
 	if (e->key_len == 1 && byte == '\x04' && e->text.len == 0) {
 		e->key_len = 0;
 		return LINE_ENDED;
 	}
-	press(e);
+	line_press(e);
 	e->key_len = 0;
 	return LINE_GOES_ON;
 }
@@ -338,7 +340,7 @@ void line_editor_begin(struct line_editor *e, const char *prompt, size_t columns
 	e->columns = columns;
 	e->text.len = e->cursor = e->key_len = 0;
 	e->at = e->n_history;
-	show_text(e, e->prompt);
+	line_show_text(e, e->prompt);
 }
 
 void line_editor_remember(struct line_editor *e)

@@ -124,7 +124,7 @@ static int help_main(int argc, char **argv)
 }
 
 /* Parses the options, finds the daemon if the command asks one, and calls the command. */
-static int invoke(const struct command *command, int argc, char **argv)
+static int command_invoke(const struct command *command, int argc, char **argv)
 {
 	size_t size = MAX(command->size, command->asks ? sizeof(struct ask) : 1);
 	_cleanup_free_ char *data = calloc(1, size);
@@ -180,7 +180,7 @@ static int run_command(const struct command *command, int argc, char **argv)
 		argc--;
 		argv++;
 	}
-	return invoke(command, argc, argv);
+	return command_invoke(command, argc, argv);
 }
 
 static int version_main(struct invocation *in _unused_)

@@ -42,7 +42,7 @@ static void flag_split(const char *word, struct flag *ret)
 		ret->value = word + n + (is_long ? 1 : 0);
 }
 
-static bool names(const char *flag, char letter, const char *name)
+static bool flag_names(const char *flag, char letter, const char *name)
 {
 	if (name[1] == '-')
 		return flag && strcmp(flag, name) == 0;
@@ -62,7 +62,7 @@ static const struct option *find_option(const struct option_list *list, const ch
 	const struct option *row;
 	size_t i = 0;
 
-	while ((row = row_at(list, i++)) && !names(row->flag, row->letter, name))
+	while ((row = row_at(list, i++)) && !flag_names(row->flag, row->letter, name))
 		;
 	return row;
 }
@@ -131,7 +131,7 @@ static int apply_flag(const struct option_list *list, struct arguments *args, in
 		return r;
 	option = find_option(list, flag.name);
 	while (!option && (knob = limit_at(list, i++)) &&
-	       !names(knob->flag, knob->letter, flag.name))
+	       !flag_names(knob->flag, knob->letter, flag.name))
 		;
 	if (!option && !knob)
 		return unknown_flag(list, &flag, err);

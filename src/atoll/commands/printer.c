@@ -98,19 +98,19 @@ int print_raw(int fd, const char *bytes, size_t n)
 
 void say(const char *fmt, ...)
 {
-	_cleanup_buf_ struct buf line = { 0 };
+	_cleanup_page_ struct page line = { .text.max = MESSAGE_MAX };
 	char text[4096];
 	va_list ap;
 
-	buf_init(&line, MESSAGE_MAX);
 	va_start(ap, fmt);
 	if (vsnprintf(text, sizeof(text), fmt, ap) < 0)
 		text[0] = '\0';
 	va_end(ap);
-	if (buf_puts(&line, "atoll: ") < 0 ||
-	    foreign_put(&line, text, strlen(text), FOREIGN_LINE) < 0 || buf_puts(&line, "\n") < 0 ||
-	    print_text(STDERR_FILENO, (struct span){ line.data, line.len }) < 0)
-		return; /* writing to standard error failed, so nothing can be reported */
+	page_add_line(&line, "atoll: %s", text);
+	page_add(&line, "\n");
+	/* If writing to standard error fails, nothing can be reported. */
+	if (line.error == 0)
+		(void)!print_text(STDERR_FILENO, (struct span){ line.text.data, line.text.len });
 }
 
 int error_exit_code(enum error_code code)

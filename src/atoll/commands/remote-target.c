@@ -82,10 +82,10 @@ static int remote_pick(const json_t *list, const char *beginning, const char **r
 			(void)!buf_printf(&names, "%s%s", n > 1 ? ", " : "", id);
 	}
 	if (n > 1)
-		return error_set(err, ERROR_INPUT, EEXIST,
-				 "several ids begin with '%.40s'; give more of the one you mean: "
-				 "%s%s",
-				 beginning, names.data ?: "", n > CANDIDATES_MAX ? ", …" : "");
+		return error_set(
+			err, ERROR_INPUT, EEXIST,
+			"several ids begin with '%.40s'; give more of the one you mean: %s%s",
+			beginning, names.data ?: "", n > CANDIDATES_MAX ? ", …" : "");
 	return n == 1 ? 0 : -ENOENT;
 }
 
@@ -109,10 +109,10 @@ static int find_by_beginning(const struct remote *remote, const char *word,
 		return r;
 	r = remote_pick(json_object_get(page, "executions"), word, &id, err);
 	if (r == -ENOENT)
-		r = error_set(err, ERROR_NOT_FOUND, ENOENT,
-			      "there is no execution '%.64s'; `atoll history list` shows those "
-			      "there are",
-			      word);
+		r = error_set(
+			err, ERROR_NOT_FOUND, ENOENT,
+			"there is no execution '%.64s'; `atoll history list` shows those there are",
+			word);
 	if (r == 0)
 		(void)snprintf(ret->id, sizeof(ret->id), "%s", id);
 	json_decref(page);

@@ -54,7 +54,7 @@ static int find_token(struct remote *remote, struct error *err)
 {
 	const char *token = getenv("ATOLL_TOKEN");
 	const char *path = getenv("ATOLL_TOKEN_FILE");
-	_cleanup_buf_ struct buf text = { 0 };
+	_cleanup_buf_ struct buf text = { .max = TOKEN_FILE_MAX };
 	_cleanup_close_ int fd = -EBADF;
 	int r;
 
@@ -67,7 +67,6 @@ static int find_token(struct remote *remote, struct error *err)
 	if (!path || !*path)
 		return 0;
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-	buf_init(&text, TOKEN_FILE_MAX);
 	r = fd < 0 ? -errno : buf_read_fd(&text, fd);
 	if (r < 0)
 		return error_set(err, ERROR_INPUT, -r, "cannot read ATOLL_TOKEN_FILE '%.200s': %s",
@@ -89,7 +88,7 @@ static int find_token(struct remote *remote, struct error *err)
 
 int remote_find(const char *url, struct remote *ret, struct error *err)
 {
-	const char *word = url ? url : getenv("ATOLL_URL");
+	const char *word = url ?: getenv("ATOLL_URL");
 	struct remote remote = { 0 };
 	char path[256];
 	int r;
@@ -179,16 +178,15 @@ int remote_refusal(struct http_client *c, struct error *err)
 		  "there is no execution with that id; `atoll history list` shows those there "
 		  "are" },
 	};
-	_cleanup_buf_ struct buf text = { 0 };
+	_cleanup_buf_ struct buf text = { .max = PROBLEM_BYTES_MAX };
 	struct meaning means = { NULL, ERROR_INTERNAL, EPROTO, NULL };
 	struct error ignored = { 0 };
 	const char *code, *detail;
 	json_t *problem = NULL;
 	int r;
 
-	buf_init(&text, PROBLEM_BYTES_MAX);
 	if (remote_body(c, &text, &ignored) == 0)
-		problem = json_loadb(text.data ? text.data : "", text.len, 0, NULL);
+		problem = json_loadb(text.data ?: "", text.len, 0, NULL);
 	code = json_string_value(json_object_get(problem, "code"));
 	detail = json_string_value(json_object_get(problem, "detail"));
 	for (size_t i = 0; code && i < ARRAY_SIZE(codes); i++)
@@ -252,15 +250,14 @@ int remote_text(const struct remote *remote, const struct http_call *call, struc
 
 int remote_tree(const struct remote *remote, struct http_client *c, json_t **ret, struct error *err)
 {
-	_cleanup_buf_ struct buf text = { 0 };
+	_cleanup_buf_ struct buf text = { .max = ANSWER_BYTES_MAX };
 	json_t *tree;
 	int r;
 
-	buf_init(&text, ANSWER_BYTES_MAX);
 	r = remote_body(c, &text, err);
 	if (r < 0)
 		return r;
-	tree = json_loadb(text.data ? text.data : "", text.len, JSON_ALLOW_NUL, NULL);
+	tree = json_loadb(text.data ?: "", text.len, JSON_ALLOW_NUL, NULL);
 	if (!tree)
 		return error_set(err, ERROR_INTERNAL, EBADMSG,
 				 "what answers at %s is no atoll daemon: its answer is no JSON",

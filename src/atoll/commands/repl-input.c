@@ -87,12 +87,12 @@ struct reading {
 	struct span document; /* the word that ends the here-document of this line; none: empty */
 };
 
-static char peek(const struct reading *r, size_t ahead)
+static char reading_peek(const struct reading *r, size_t ahead)
 {
 	return r->at + ahead < r->text.len ? r->text.data[r->at + ahead] : '\0';
 }
 
-static bool is_at(const struct reading *r, const char *word)
+static bool reading_is_at(const struct reading *r, const char *word)
 {
 	size_t n = strlen(word);
 
@@ -102,19 +102,20 @@ static bool is_at(const struct reading *r, const char *word)
 /* Passes over a string; without an end, the text is open. */
 static void skip_string(struct reading *r)
 {
-	char quote = peek(r, 0);
-	size_t n = r->is->indents && peek(r, 1) == quote && peek(r, 2) == quote ? 3 : 1;
+	char quote = reading_peek(r, 0);
+	size_t n = r->is->indents && reading_peek(r, 1) == quote && reading_peek(r, 2) == quote ? 3
+												: 1;
 
 	r->at += n;
 	while (r->at < r->text.len) {
-		if (peek(r, 0) == '\\' && !(r->is->raw && quote == '\'')) {
+		if (reading_peek(r, 0) == '\\' && !(r->is->raw && quote == '\'')) {
 			r->at += 2;
 			continue;
 		}
-		if (n == 1 && r->is->indents && peek(r, 0) == '\n')
+		if (n == 1 && r->is->indents && reading_peek(r, 0) == '\n')
 			return; /* the interpreter will say so */
-		if (peek(r, 0) == quote &&
-		    (n == 1 || (peek(r, 1) == quote && peek(r, 2) == quote))) {
+		if (reading_peek(r, 0) == quote &&
+		    (n == 1 || (reading_peek(r, 1) == quote && reading_peek(r, 2) == quote))) {
 			r->at += n;
 			return;
 		}
@@ -143,9 +144,10 @@ static bool is_ruby_do(const struct reading *r, const char *word)
 
 	if (!r->is->do_opens || strcmp(word, "do") != 0 || r->loops)
 		return false;
-	while (peek(r, i) == ' ')
+	while (reading_peek(r, i) == ' ')
 		i++;
-	return peek(r, i) == '\n' || peek(r, i) == '\0' || peek(r, i) == '|';
+	return reading_peek(r, i) == '\n' || reading_peek(r, i) == '\0' ||
+	       reading_peek(r, i) == '|';
 }
 
 static void take_word(struct reading *r)
@@ -157,9 +159,9 @@ static void take_word(struct reading *r)
 	char word[WORD_MAX] = "";
 	size_t n = 0;
 
-	for (; is_word_character(peek(r, 0)); r->at++)
+	for (; is_word_character(reading_peek(r, 0)); r->at++)
 		if (n < sizeof(word) - 1)
-			word[n++] = peek(r, 0);
+			word[n++] = reading_peek(r, 0);
 	r->last = 'a';
 	if ((r->begins && lists_word(r->is->open, word)) || is_ruby_do(r, word))
 		r->blocks++;
@@ -177,28 +179,28 @@ static bool take_document(struct reading *r)
 {
 	size_t n = 2, begin;
 
-	if (!r->is->documents || !is_at(r, "<<") || (r->is->raw && r->depth > 1))
+	if (!r->is->documents || !reading_is_at(r, "<<") || (r->is->raw && r->depth > 1))
 		return false;
-	if (r->is->raw && is_at(r, "<<<")) {
+	if (r->is->raw && reading_is_at(r, "<<<")) {
 		r->at += 3;
 		return true;
 	}
 	if (!r->is->raw && r->at > 0 && is_word_character(r->text.data[r->at - 1]))
 		return false;
-	n += peek(r, n) == '-' || peek(r, n) == '~';
-	while (r->is->raw && peek(r, n) == ' ')
+	n += reading_peek(r, n) == '-' || reading_peek(r, n) == '~';
+	while (r->is->raw && reading_peek(r, n) == ' ')
 		n++;
-	n += peek(r, n) != '\0' && strchr(r->is->quotes, peek(r, n));
+	n += reading_peek(r, n) != '\0' && strchr(r->is->quotes, reading_peek(r, n));
 	begin = n;
-	if (isdigit((unsigned char)peek(r, n)) ||
-	    (!r->is->raw && n == 2 && !isupper((unsigned char)peek(r, n))))
+	if (isdigit((unsigned char)reading_peek(r, n)) ||
+	    (!r->is->raw && n == 2 && !isupper((unsigned char)reading_peek(r, n))))
 		return false;
-	while (is_word_character(peek(r, n)))
+	while (is_word_character(reading_peek(r, n)))
 		n++;
 	if (n == begin)
 		return false;
 	r->document = (struct span){ r->text.data + r->at + begin, n - begin };
-	r->at += n + (peek(r, n) != '\0' && strchr(r->is->quotes, peek(r, n)));
+	r->at += n + (reading_peek(r, n) != '\0' && strchr(r->is->quotes, reading_peek(r, n)));
 	r->last = 'a';
 	r->begins = false;
 	return true;
@@ -239,7 +241,7 @@ static void end_line(struct reading *r)
 
 static void take_character(struct reading *r)
 {
-	char c = peek(r, 0);
+	char c = reading_peek(r, 0);
 
 	if (c == '@' && r->is->indents && !r->last && r->depth == 0)
 		r->has_block = true;
@@ -253,7 +255,7 @@ static void take_character(struct reading *r)
 	}
 	r->at++;
 	/* A character behind a backslash has no meaning of its own. */
-	if (c == '\\' && peek(r, 0) != '\n' && peek(r, 0) != '\0') {
+	if (c == '\\' && reading_peek(r, 0) != '\n' && reading_peek(r, 0) != '\0') {
 		r->at++;
 		r->last = 'a';
 	}
@@ -262,7 +264,7 @@ static void take_character(struct reading *r)
 static void read_code(struct reading *r)
 {
 	while (r->at < r->text.len) {
-		char c = peek(r, 0);
+		char c = reading_peek(r, 0);
 		bool between = !r->last ||
 			       isspace((unsigned char)(r->at > 0 ? r->text.data[r->at - 1] : ' '));
 
@@ -270,9 +272,9 @@ static void read_code(struct reading *r)
 			end_line(r);
 		else if (take_document(r))
 			continue;
-		else if (is_at(r, r->is->comment) &&
+		else if (reading_is_at(r, r->is->comment) &&
 			 (between || r->is->comment[1] || r->is->indents))
-			while (r->at < r->text.len && peek(r, 0) != '\n')
+			while (r->at < r->text.len && reading_peek(r, 0) != '\n')
 				r->at++;
 		else if (strchr(r->is->quotes, c)) {
 			skip_string(r);

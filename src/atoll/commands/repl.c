@@ -12,7 +12,6 @@
  * The code of a session has no standard input. So that Python's input() asks the person who types, the REPL takes the place of that
  * function: it is a host function of the code that is typed on a terminal.
  */
-#include "atoll/commands/repl.h"
 
 #include <poll.h>
 #include <signal.h>

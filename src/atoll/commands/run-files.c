@@ -31,11 +31,10 @@ static int cannot_read(const char *path, int errnum, struct error *err)
 		return error_set(err, ERROR_INPUT, ELOOP,
 				 "'%.300s' is a symbolic link; give the file itself", path);
 	if (errnum == EXDEV)
-		return error_set(
-			err, ERROR_INPUT, EXDEV,
-			"'%.300s' is a symbolic link that leads out of the directory; give "
-			"the file itself by another --file",
-			path);
+		return error_set(err, ERROR_INPUT, EXDEV,
+				 "'%.300s' is a symbolic link that leads out of the directory; "
+				 "give the file itself by another --file",
+				 path);
 	return error_set(err, ERROR_INPUT, errnum, "cannot read '%.300s': %s", path,
 			 strerror(errnum));
 }
@@ -71,7 +70,7 @@ json_t *bytes_to_json(const char *data, size_t len)
 	json_t *text = len > 0 && memchr(data, '\0', len) ? NULL : json_stringn(data, len);
 	_cleanup_free_ char *base64 = text ? NULL : base64_encode(data, len);
 
-	return text ? text : json_pack("{s:s}", "base64", base64);
+	return text ?: json_pack("{s:s}", "base64", base64);
 }
 
 /*
@@ -111,7 +110,7 @@ static int tree_add_file(struct host_tree *t, int fd, const struct stat *st, str
 	t->bytes += (int64_t)content.len;
 	progress_say(t->from->progress, "reading files: %zu, %lld MiB", t->count,
 		     (long long)(t->bytes >> 20));
-	value = bytes_to_json(content.data ? content.data : "", content.len);
+	value = bytes_to_json(content.data ?: "", content.len);
 	if (value && (st->st_mode & 0100)) {
 		if (json_is_string(value))
 			value = json_pack("{s:o}", "text", value);
@@ -132,7 +131,7 @@ static struct ignore_file *read_ignore(int dir_fd)
 
 	if (fd < 0 || buf_read_fd(&text, fd) < 0)
 		return NULL;
-	return ignore_file_new(text.data ? text.data : "", text.len);
+	return ignore_file_new(text.data ?: "", text.len);
 }
 
 /* The deepest .gitignore that says something about the current place decides. */

@@ -12,7 +12,7 @@
 #include "spec/request.h"
 
 /* The request as far as flags make it. */
-static json_t *overrides(struct run_options *o)
+static json_t *run_overrides(struct run_options *o)
 {
 	if (!o->overrides)
 		o->overrides = json_object();
@@ -20,7 +20,7 @@ static json_t *overrides(struct run_options *o)
 }
 
 /* The object or list below key, created if absent. */
-static json_t *below(json_t *object, const char *key, json_t *(*make)(void))
+static json_t *json_below(json_t *object, const char *key, json_t *(*make)(void))
 {
 	if (!json_object_get(object, key))
 		(void)json_object_set_new(object, key, make());
@@ -70,8 +70,8 @@ static int apply_env(void *data, const struct option *self, const char *value, s
 					      : split_pair(self, value, &pair, err);
 
 	return r < 0 ? r
-		     : run_put_text(below(overrides(o), "env", json_object), pair.name, pair.value,
-				    err);
+		     : run_put_text(json_below(run_overrides(o), "env", json_object), pair.name,
+				    pair.value, err);
 }
 
 static int apply_label(void *data, const struct option *self, const char *value, struct error *err)
@@ -81,7 +81,7 @@ static int apply_label(void *data, const struct option *self, const char *value,
 	int r = split_pair(self, value, &pair, err);
 
 	return r < 0 ? r
-		     : run_put_text(below(overrides(o), "labels", json_object), pair.name,
+		     : run_put_text(json_below(run_overrides(o), "labels", json_object), pair.name,
 				    pair.value, err);
 }
 
@@ -115,7 +115,7 @@ static int apply_file(void *data, const struct option *self, const char *value, 
 	else if (r == 0)
 		r = request_check_path(pair.name, strlen(pair.name), err);
 	return r < 0 ? r
-		     : host_tree_add(below(overrides(o), "files", json_object),
+		     : host_tree_add(json_below(run_overrides(o), "files", json_object),
 				     &(struct host_source){ .path = pair.value,
 							    .dest = pair.name,
 							    .progress = &o->progress },
@@ -137,7 +137,7 @@ static int apply_stage(void *data, const struct option *self, const char *value,
 	/* Not "code", which would be in the language that -l names. */
 	stage = json_pack("{s:s, s:[s, s, s]}", "name", pair.name, "argv", "/bin/sh", "-c",
 			  pair.value);
-	if (json_array_append_new(below(overrides(o), "stages", json_array), stage) < 0)
+	if (json_array_append_new(json_below(run_overrides(o), "stages", json_array), stage) < 0)
 		return error_set(err, ERROR_INPUT, EILSEQ, "'%.200s' is not UTF-8 text", value);
 	return 0;
 }
@@ -146,7 +146,8 @@ static int apply_stage(void *data, const struct option *self, const char *value,
 static int append_text(struct run_options *o, const char *key, const char *text, size_t n,
 		       struct error *err)
 {
-	if (json_array_append_new(below(overrides(o), key, json_array), json_stringn(text, n)) < 0)
+	if (json_array_append_new(json_below(run_overrides(o), key, json_array),
+				  json_stringn(text, n)) < 0)
 		return error_set(err, ERROR_INPUT, EILSEQ, "'%.200s' is not UTF-8 text", text);
 	return 0;
 }
@@ -179,14 +180,14 @@ static int apply_text(void *data, const struct option *self, const char *value, 
 {
 	struct run_options *o = data;
 
-	return run_put_text(overrides(o), self->flag + 2, value, err);
+	return run_put_text(run_overrides(o), self->flag + 2, value, err);
 }
 
 /* The minimal tier is that of a policy. So that no policy is replaced by a weaker one unnoticed, only one of them may be given. */
 static int apply_policy(void *data, const struct option *self, const char *value, struct error *err)
 {
 	struct run_options *o = data;
-	const char *before = json_string_value(json_object_get(overrides(o), "policy"));
+	const char *before = json_string_value(json_object_get(run_overrides(o), "policy"));
 	bool is_tier = strcmp(self->flag, "--isolation") == 0;
 
 	if (is_tier && strcmp(value, "minimal") != 0)
@@ -199,7 +200,7 @@ static int apply_policy(void *data, const struct option *self, const char *value
 				 "policy file may say isolation: minimal",
 				 is_tier ? before : value);
 	o->is_minimal = is_tier;
-	return run_put_text(overrides(o), "policy", value, err);
+	return run_put_text(run_overrides(o), "policy", value, err);
 }
 
 static int run_set_network(void *data, const struct option *self _unused_, const char *value,
@@ -207,7 +208,7 @@ static int run_set_network(void *data, const struct option *self _unused_, const
 {
 	struct run_options *o = data;
 
-	return run_put_text(overrides(o), "network", value, err);
+	return run_put_text(run_overrides(o), "network", value, err);
 }
 
 /* --read-only -> "read_only": true. */
@@ -221,7 +222,7 @@ static int apply_true(void *data, const struct option *self, const char *value _
 	for (char *c = key; *c; c++)
 		if (*c == '-')
 			*c = '_';
-	return run_put(overrides(o), key, json_true(), err);
+	return run_put(run_overrides(o), key, json_true(), err);
 }
 
 static int apply_no_history(void *data, const struct option *self _unused_,
@@ -229,7 +230,7 @@ static int apply_no_history(void *data, const struct option *self _unused_,
 {
 	struct run_options *o = data;
 
-	return run_put(overrides(o), "history", json_false(), err);
+	return run_put(run_overrides(o), "history", json_false(), err);
 }
 
 static int apply_discard(void *data, const struct option *self _unused_, const char *value _unused_,
@@ -237,7 +238,7 @@ static int apply_discard(void *data, const struct option *self _unused_, const c
 {
 	struct run_options *o = data;
 
-	return run_put_text(overrides(o), "commit", "never", err);
+	return run_put_text(run_overrides(o), "commit", "never", err);
 }
 
 static int apply_image(void *data, const struct option *self, const char *value, struct error *err)
@@ -255,7 +256,7 @@ static int apply_image(void *data, const struct option *self, const char *value,
 				 "%s '%.300s' is the host's own root; leave it out to see the "
 				 "host's /usr, or give the root of another system",
 				 self->flag, value);
-	return run_put_text(overrides(o), "image", path, err);
+	return run_put_text(run_overrides(o), "image", path, err);
 }
 
 /* SRC:DEST[:ro|:rw], as with `docker run`: without :ro the program's changes are applied at its end. */
@@ -282,7 +283,8 @@ static int run_set_mount(void *data, const struct option *self, const char *valu
 				 self->flag, given ? given : value, strerror(errno));
 	if (asprintf(&source, "%s%s", path, strcmp(dest + n_dest, ":ro") == 0 ? "" : ":rw") < 0)
 		return error_oom(err);
-	return run_put_text(below(overrides(o), "mounts", json_object), target, source, err);
+	return run_put_text(json_below(run_overrides(o), "mounts", json_object), target, source,
+			    err);
 }
 
 #define TEXT(flag, letter, argument, member, help)                                                 \
@@ -369,7 +371,8 @@ int run_limit(void *data, const struct knob *knob, const char *value, struct err
 {
 	struct run_options *o = data;
 
-	return run_put_text(below(overrides(o), "limits", json_object), knob->key, value, err);
+	return run_put_text(json_below(run_overrides(o), "limits", json_object), knob->key, value,
+			    err);
 }
 
 static int run_word(void *data, const char *word, struct error *err)

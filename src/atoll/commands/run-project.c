@@ -257,11 +257,11 @@ bool run_is_directory(const struct run_options *o)
 
 static int no_program(const char *dir, struct error *err)
 {
-	return error_set(err, ERROR_INPUT, ENOENT,
-			 "'%.200s' has no main.*, __main__.py, index.js or Makefile, and no "
-			 "go.mod, Cargo.toml or package.json that leads to a program; name "
-			 "its program with --entry",
-			 dir);
+	return error_set(
+		err, ERROR_INPUT, ENOENT,
+		"'%.200s' has no main.*, __main__.py, index.js or Makefile, and no go.mod, "
+		"Cargo.toml or package.json that leads to a program; name its program with --entry",
+		dir);
 }
 
 /* Whether the directory itself holds a name that may lead to a program. */

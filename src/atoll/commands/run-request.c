@@ -38,9 +38,7 @@ static int load_tree(const char *path, json_t **ret, struct error *err)
 	r = host_file_read(path, YAML_BYTES_MAX * 16, &text, err);
 	if (r < 0)
 		return r;
-	doc = (struct document){ .name = path,
-				 .text = text.data ? text.data : "",
-				 .len = text.len };
+	doc = (struct document){ .name = path, .text = text.data ?: "", .len = text.len };
 	start = strspn(doc.text, " \t\r\n");
 	if (doc.text[start] == '{' || doc.text[start] == '[')
 		return json_parse(&doc, ret, err);
@@ -187,13 +185,12 @@ static bool is_plain_name(const char *name)
 /* FILE, - or -c become "code". */
 static int add_code(json_t *request, struct run_options *o, struct atoll *atoll, struct error *err)
 {
-	_cleanup_buf_ struct buf text = { 0 };
+	_cleanup_buf_ struct buf text = { .max = REQUEST_CODE_MAX };
 	bool from_stdin = o->file && strcmp(o->file, "-") == 0;
 	struct run_source source;
 	const char *name;
 	int r;
 
-	buf_init(&text, REQUEST_CODE_MAX);
 	if (o->with_dir && (!o->file || from_stdin))
 		return error_set(err, ERROR_INPUT, EINVAL,
 				 "--with-dir brings the directory of a FILE; name one");
@@ -220,11 +217,10 @@ static int add_code(json_t *request, struct run_options *o, struct atoll *atoll,
 	o->stdin_is_code = from_stdin;
 	r = host_file_read(o->file, REQUEST_CODE_MAX, &text, err);
 	if (r == -EFBIG)
-		return error_set(
-			err, ERROR_INPUT, EFBIG,
-			"'%.300s' is larger than the %d MiB that a program may have; put its "
-			"data into a file of its own, and pass that with --file",
-			o->file, REQUEST_CODE_MAX >> 20);
+		return error_set(err, ERROR_INPUT, EFBIG,
+				 "'%.300s' is larger than the %d MiB that a program may have; put "
+				 "its data into a file of its own, and pass that with --file",
+				 o->file, REQUEST_CODE_MAX >> 20);
 	if (r < 0)
 		return r;
 	source = (struct run_source){ atoll, from_stdin ? NULL : o->file,

@@ -5,7 +5,8 @@
 #include <termios.h>
 #include <unistd.h>
 
-static void change(struct terminal *t, int fd, int when, void (*make)(struct termios *mode))
+static void terminal_change(struct terminal *t, int fd, int when,
+			    void (*make)(struct termios *mode))
 {
 	_cleanup_free_ struct termios *saved = malloc(sizeof(*saved));
 	struct termios mode;
@@ -23,7 +24,7 @@ static void change(struct terminal *t, int fd, int when, void (*make)(struct ter
 
 void terminal_raw(struct terminal *t, int fd)
 {
-	change(t, fd, TCSAFLUSH, cfmakeraw);
+	terminal_change(t, fd, TCSAFLUSH, cfmakeraw);
 }
 
 static void make_keys(struct termios *mode)
@@ -38,7 +39,7 @@ static void make_keys(struct termios *mode)
 
 void terminal_keys(struct terminal *t, int fd)
 {
-	change(t, fd, TCSADRAIN, make_keys);
+	terminal_change(t, fd, TCSADRAIN, make_keys);
 }
 
 void terminal_restore(struct terminal *t)

@@ -67,8 +67,7 @@ int config_check_exposure(const struct config *c, struct error *err)
 			return error_field(
 				err, "listen",
 				"listening on %s lets other machines run code here; give "
-				"--token-file FILE, or --allow-unauthenticated to accept "
-				"that",
+				"--token-file FILE, or --allow-unauthenticated to accept that",
 				c->listen[i]);
 	}
 	return 0;

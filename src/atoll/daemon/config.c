@@ -63,7 +63,7 @@ static bool says_nothing(const struct buf *text)
 static int read_file(const char *path, bool needed, struct config *c, struct error *err)
 {
 	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	_cleanup_buf_ struct buf text = { 0 };
+	_cleanup_buf_ struct buf text = { .max = YAML_BYTES_MAX };
 	struct document doc = { .name = path };
 	struct stat st;
 	json_t *root = NULL;
@@ -81,7 +81,6 @@ static int read_file(const char *path, bool needed, struct config *c, struct err
 	for (i = 0; i < CONFIG_FILES_MAX && c->files[i];)
 		i++;
 	c->files[i] = path;
-	buf_init(&text, YAML_BYTES_MAX);
 	r = buf_read_fd(&text, fd);
 	if (r < 0)
 		return error_set(err, ERROR_INPUT, -r, "cannot read the settings '%.200s': %s",
@@ -119,7 +118,7 @@ static int read_files(const struct config_source *source, struct config *c, stru
 }
 
 /* On the command line a path may be relative to the current directory. */
-static const char *absolute(const char *key, const char *text, struct config *c)
+static const char *config_absolute(const char *key, const char *text, struct config *c)
 {
 	const struct setting *s = setting_find(key);
 	char cwd[CONFIG_PATH_MAX];
@@ -128,14 +127,14 @@ static const char *absolute(const char *key, const char *text, struct config *c)
 	    !getcwd(cwd, sizeof(cwd)))
 		return text;
 	text = config_text(c, "%s/%s", cwd, text);
-	return text ? text : "";
+	return text ?: "";
 }
 
 /* Sets one setting, by its key, from text; a refusal names origin. */
 static int config_apply(const char *origin, const char *key, const char *text, struct config *c,
 			struct error *err)
 {
-	int r = settings_apply_text(key, absolute(key, text, c), c, err);
+	int r = settings_apply_text(key, config_absolute(key, text, c), c, err);
 
 	return r < 0 ? error_wrap(err, r, "%s", origin) : 0;
 }
@@ -202,7 +201,7 @@ static int apply_foreign(const struct foreign *f, const char *text, struct confi
 		converted = config_text(c, "%lld.%05lld", (long long)(milli / 100000),
 					(long long)(milli % 100000));
 	else
-		converted = config_text(c, "%s%s", text, f->unit ? f->unit : "");
+		converted = config_text(c, "%s%s", text, f->unit ?: "");
 	return converted ? config_apply(f->variable, f->key, converted, c, err)
 			 : error_set(err, ERROR_INPUT, E2BIG, "%s is too long", f->variable);
 }
@@ -217,8 +216,8 @@ static int apply_place(const struct config_source *source, struct config *c, str
 
 	if ((!host && !port) || c->listen)
 		return 0;
-	list = config_text(c, CONFIG_LISTEN ",%s%s%s:%s", v6 ? "[" : "", host ? host : "127.0.0.1",
-			   v6 ? "]" : "", port ? port : "6000");
+	list = config_text(c, CONFIG_LISTEN ",%s%s%s:%s", v6 ? "[" : "", host ?: "127.0.0.1",
+			   v6 ? "]" : "", port ?: "6000");
 	return list ? config_apply("SANDBOX_HOST, SANDBOX_PORT", "listen", list, c, err) : -ENOMEM;
 }
 
@@ -572,7 +571,7 @@ int config_presets(const struct config *c, struct presets *ret, struct error *er
 int config_read_languages(struct config *c, struct error *err)
 {
 	_cleanup_close_ int fd = -EBADF;
-	_cleanup_buf_ struct buf text = { 0 };
+	_cleanup_buf_ struct buf text = { .max = LANGUAGE_FILE_MAX };
 	struct presets presets;
 	int r;
 
@@ -581,7 +580,6 @@ int config_read_languages(struct config *c, struct error *err)
 	fd = open(c->language_config, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	if (fd < 0)
 		return refuse_languages(c, strerror(errno), err);
-	buf_init(&text, LANGUAGE_FILE_MAX);
 	r = buf_read_fd(&text, fd);
 	if (r < 0 || memchr(text.len ? text.data : "", '\0', text.len))
 		return refuse_languages(c, "it is not a text of at most 64 KiB", err);

@@ -11,7 +11,7 @@ int control_send(int sock, enum control_kind kind, const char *text, int fd)
 {
 	struct control_record record = { .kind = kind };
 
-	(void)snprintf(record.text, sizeof(record.text), "%s", text ? text : "");
+	(void)snprintf(record.text, sizeof(record.text), "%s", text ?: "");
 	return sys_send_record(sock, &record, sizeof(record), &fd, fd >= 0 ? 1 : 0);
 }
 

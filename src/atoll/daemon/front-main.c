@@ -52,7 +52,7 @@ static int read_config(int fd, struct config *ret, struct error *err)
 	if (r < 0)
 		return error_set(err, ERROR_INTERNAL, -r, "the settings cannot be read: %s",
 				 strerror(-r));
-	doc.text = text.data ? text.data : "";
+	doc.text = text.data ?: "";
 	doc.len = text.len;
 	r = json_parse(&doc, &root, err);
 	if (r == 0)
@@ -172,7 +172,7 @@ void front_is_ready(struct front *f)
 		f->ready = true;
 }
 
-static void reload(struct front *f)
+static void front_take_reload(struct front *f)
 {
 	struct config before = f->reloaded;
 
@@ -205,7 +205,7 @@ static int on_front_control(void *data, uint32_t events)
 		log_say(&f->log, LOG_ERROR, "the settings stay as they were",
 			LOG_TEXT("why", err.text));
 	else if (r > 0)
-		reload(f);
+		front_take_reload(f);
 	return 0;
 }
 

@@ -9,18 +9,17 @@
 #include <string.h>
 #include <unistd.h>
 
-static int repair(const struct history_options *options, json_t **ret, struct error *err)
+static int repair_history(const struct history_options *options, json_t **ret, struct error *err)
 {
 	_cleanup_(history_cleanup) struct history *h = NULL;
 	struct history_repair *all = NULL;
 	int r = history_open(options, &h, err);
 
 	if (r == -EBUSY)
-		return error_set(
-			err, ERROR_STORAGE, EBUSY,
-			"a daemon has %s: name its address with --url or ATOLL_URL to repair "
-			"through it, or stop it",
-			options->dir);
+		return error_set(err, ERROR_STORAGE, EBUSY,
+				 "a daemon has %s: name its address with --url or ATOLL_URL to "
+				 "repair through it, or stop it",
+				 options->dir);
 	if (r == 0)
 		r = history_repair_new(h, &all, err);
 	while (r >= 0 && (r = history_repair_step(all, err)) > 0)
@@ -44,7 +43,7 @@ int front_repair(const char *state_dir)
 
 	(void)snprintf(dir, sizeof(dir), "%s/history", state_dir);
 	(void)gethostname(node, sizeof(node) - 1);
-	r = repair(&options, &report, &err);
+	r = repair_history(&options, &report, &err);
 	if (r == 0 && json_dumpf(report, stdout, JSON_COMPACT) < 0)
 		r = error_oom(&err);
 	json_decref(report);

@@ -106,11 +106,11 @@ int identity_check_data(const struct identity *id, const char *data_dir, struct 
 
 	(void)snprintf(path, sizeof(path), "%s/languages", data_dir);
 	if (try_as(id, attempt_read, path) != PASSED)
-		return error_set(err, ERROR_INPUT, EACCES,
-				 "the data directory '%.200s' cannot be read by uid %u, whom the "
-				 "front runs as; open it with chmod a+rX, or name a copy with "
-				 "--data-dir",
-				 data_dir, id->uid);
+		return error_set(
+			err, ERROR_INPUT, EACCES,
+			"the data directory '%.200s' cannot be read by uid %u, whom the front runs "
+			"as; open it with chmod a+rX, or name a copy with --data-dir",
+			data_dir, id->uid);
 	return 0;
 }
 

@@ -183,8 +183,8 @@ static int passed_sockets_finish(struct passed_sockets *p, struct error *err)
 		name_socket(p->fds[i], name, sizeof(name));
 		r = error_set(
 			err, ERROR_INPUT, EADDRNOTAVAIL,
-			"systemd passes a listening socket for %s, which the settings do not "
-			"have; name it in `listen` or `socket`, or take it out of atoll.socket",
+			"systemd passes a listening socket for %s, which the settings do not have; "
+			"name it in `listen` or `socket`, or take it out of atoll.socket",
 			name);
 		p->fds[i] = fd_close(p->fds[i]);
 	}
@@ -262,12 +262,11 @@ struct port_owner {
 /* The inode of a socket that listens on the port, or 0. */
 static unsigned long inode_in(const char *table, uint16_t port)
 {
-	_cleanup_buf_ struct buf text = { 0 };
+	_cleanup_buf_ struct buf text = { .max = TABLE_BYTES_MAX };
 	_cleanup_close_ int fd = open(table, O_RDONLY | O_CLOEXEC);
 	unsigned long inode;
 	unsigned local, state;
 
-	buf_init(&text, TABLE_BYTES_MAX);
 	if (fd < 0 || buf_read_fd(&text, fd) < 0 || text.len == 0)
 		return 0;
 	for (const char *line = text.data; line; line = strchr(line, '\n')) {
@@ -419,8 +418,8 @@ static int open_addresses(struct listening_sockets *d, const struct config *c,
 			return r;
 		}
 		log_say(log, LOG_WARNING,
-			"another process listens there; clients of the NeMo Agent Toolkit "
-			"will not find this daemon",
+			"another process listens there; clients of the NeMo Agent Toolkit will not "
+			"find this daemon",
 			LOG_TEXT("address", c->listen[i]));
 	}
 	return 0;
@@ -450,8 +449,8 @@ static int clear_path(const char *path, const union address *address, socklen_t 
 	/* EAGAIN: the queue is full, so a process listens. */
 	if (fd >= 0 && (connect(fd, &address->any, size) == 0 || errno == EAGAIN))
 		return error_set(err, ERROR_INPUT, EADDRINUSE,
-				 "a daemon listens on '%.200s' already; end it first, or "
-				 "give another path with --socket",
+				 "a daemon listens on '%.200s' already; end it first, or give "
+				 "another path with --socket",
 				 path);
 	return unlink(path) < 0
 		       ? error_set(err, ERROR_STORAGE, errno,
@@ -504,11 +503,10 @@ static int open_socket(struct listening_sockets *d, const char *path, struct pas
 	int r;
 
 	if (strlen(path) >= sizeof(address.local.sun_path))
-		return error_set(
-			err, ERROR_INPUT, ENAMETOOLONG,
-			"the socket's path is longer than %zu bytes: '%.200s'; give another "
-			"with --socket",
-			sizeof(address.local.sun_path) - 1, path);
+		return error_set(err, ERROR_INPUT, ENAMETOOLONG,
+				 "the socket's path is longer than %zu bytes: '%.200s'; give "
+				 "another with --socket",
+				 sizeof(address.local.sun_path) - 1, path);
 	r = passed_sockets_take(passed, &address);
 	if (r >= 0) { /* its file is systemd's, and stays */
 		name_path(d, r, path);

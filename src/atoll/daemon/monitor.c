@@ -158,7 +158,7 @@ static void set_deadline(struct monitor *m, int64_t in_ms)
 }
 
 /* The front has ended: stops the broker. */
-static void stop(struct monitor *m)
+static void monitor_stop(struct monitor *m)
 {
 	assert(m->stage != MONITOR_STOPPING && m->front.pid == 0);
 	m->stage = MONITOR_STOPPING;
@@ -169,7 +169,7 @@ static void stop(struct monitor *m)
 		loop_stop(m->loop);
 }
 
-static void drain(struct monitor *m)
+static void monitor_drain(struct monitor *m)
 {
 	assert(m->stage == MONITOR_SERVING);
 	m->stage = MONITOR_DRAINING;
@@ -181,7 +181,7 @@ static void drain(struct monitor *m)
 	listening_leave(&m->sockets);
 	log_say(&m->log, LOG_INFO, "draining", LOG_MS("at_most", m->config.drain_ms));
 	if (m->front.pid == 0) {
-		stop(m);
+		monitor_stop(m);
 		return;
 	}
 	child_kill(&m->front, SIGTERM);
@@ -195,7 +195,7 @@ static void monitor_fail(struct monitor *m, const struct error *why)
 	m->error = *why;
 	m->result = -why->errnum;
 	if (m->stage == MONITOR_SERVING)
-		drain(m);
+		monitor_drain(m);
 	child_kill(&m->front, SIGKILL);
 }
 
@@ -244,7 +244,7 @@ static void child_ended(struct monitored_process *c, int status)
 	}
 	log_say(&m->log, LOG_INFO, "ended", LOG_TEXT("process", c->name), LOG_TEXT("how", how));
 	if (c == &m->front)
-		stop(m);
+		monitor_stop(m);
 	else if (m->stage == MONITOR_STOPPING)
 		loop_stop(m->loop);
 }
@@ -471,7 +471,7 @@ static int open_logs(struct monitor *m, struct error *err)
 	return 0;
 }
 
-static void reload(struct monitor *m)
+static void monitor_reload(struct monitor *m)
 {
 	struct error why = { 0 };
 	int r = config_read_tokens(&m->config, &why);
@@ -522,9 +522,9 @@ static int on_monitor_signal(void *data, uint32_t events)
 	if (info.ssi_signo == SIGCHLD)
 		monitor_reap(m);
 	else if (info.ssi_signo == SIGHUP && m->stage == MONITOR_SERVING)
-		reload(m);
+		monitor_reload(m);
 	else if (info.ssi_signo != SIGHUP && m->stage == MONITOR_SERVING)
-		drain(m);
+		monitor_drain(m);
 	else if (info.ssi_signo != SIGHUP && m->stage == MONITOR_DRAINING)
 		child_kill(&m->front, SIGKILL);
 	return 0;
@@ -590,7 +590,7 @@ static int on_owner(void *data, uint32_t events)
 		return 0;
 	m->owner = source_free(m->owner);
 	if (m->stage == MONITOR_SERVING)
-		drain(m);
+		monitor_drain(m);
 	child_kill(&m->front, SIGKILL);
 	return 0;
 }

@@ -46,7 +46,7 @@ int process_find_front(struct error *err)
 }
 
 /* For both children. Between fork and exec: system calls only. */
-static int detach(const int *keep, size_t n_keep)
+static int process_detach(const int *keep, size_t n_keep)
 {
 	int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
 
@@ -152,7 +152,7 @@ static _noreturn_ void broker_main(const struct process_setup *s, pid_t parent, 
 		.workspaces = places,
 	};
 	struct error err = { 0 };
-	int r = detach(keep, ARRAY_SIZE(keep));
+	int r = process_detach(keep, ARRAY_SIZE(keep));
 
 	s->log->who = "broker";
 	(void)snprintf(workspaces, sizeof(workspaces), "%s/workspaces", s->config->state_dir);
@@ -256,7 +256,7 @@ static _noreturn_ void front_main(const struct process_setup *s, pid_t parent, i
 						: dup2(control_fd, CONTROL_FD)) < 0)
 		r = -errno;
 	if (r >= 0)
-		r = detach(keep, ARRAY_SIZE(keep));
+		r = process_detach(keep, ARRAY_SIZE(keep));
 	if (r < 0)
 		fail_process(s, "the front's process cannot be set up", r);
 	raise_files();

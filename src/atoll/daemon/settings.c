@@ -216,7 +216,7 @@ void setting_variable(const char *key, char *ret, size_t size)
 		*p = *p == '.' ? '_' : (char)toupper((unsigned char)*p);
 }
 
-static void *member(const struct setting *s, struct config *c)
+static void *setting_member(const struct setting *s, struct config *c)
 {
 	return (char *)c + s->offset;
 }
@@ -243,7 +243,7 @@ static bool is_clean(const json_t *value, size_t max)
 static int apply_number(const struct setting *s, const json_t *value, struct config *c,
 			struct error *err)
 {
-	return knob_parse_at(s->key, &s->number, value, member(s, c), err);
+	return knob_parse_at(s->key, &s->number, value, setting_member(s, c), err);
 }
 
 static int apply_bool(const struct setting *s, const json_t *value, struct config *c,
@@ -251,7 +251,7 @@ static int apply_bool(const struct setting *s, const json_t *value, struct confi
 {
 	if (!json_is_boolean(value))
 		return refuse_value(s, value, "true or false", err);
-	*(bool *)member(s, c) = json_is_true(value);
+	*(bool *)setting_member(s, c) = json_is_true(value);
 	return 0;
 }
 
@@ -265,7 +265,7 @@ static int apply_choice(const struct setting *s, const json_t *value, struct con
 		size_t n = strlen(wanted);
 
 		if (strcmp(word, s->choices[i]) == 0) {
-			*(int32_t *)member(s, c) = i;
+			*(int32_t *)setting_member(s, c) = i;
 			return 0;
 		}
 		(void)snprintf(wanted + n, sizeof(wanted) - n, "%s %s", i > 0 ? "," : "",
@@ -287,7 +287,7 @@ static int apply_text(const struct setting *s, const json_t *value, struct confi
 	copy = arena_strndup(&c->memory, text, json_string_length(value));
 	if (!copy)
 		return error_oom(err);
-	*(const char **)member(s, c) = copy;
+	*(const char **)setting_member(s, c) = copy;
 	return 0;
 }
 
@@ -306,16 +306,15 @@ static int apply_words(const struct setting *s, const json_t *value, struct conf
 	json_array_foreach(value, i, word)
 	{
 		if (!is_clean(word, WORD_MAX) || json_string_length(word) == 0)
-			return refuse_value(s, word,
-					    "a text of at most 1000 bytes without control "
-					    "characters",
-					    err);
+			return refuse_value(
+				s, word, "a text of at most 1000 bytes without control characters",
+				err);
 		list[i] = arena_strndup(&c->memory, json_string_value(word),
 					json_string_length(word));
 		if (!list[i])
 			return error_oom(err);
 	}
-	*(const char *const **)member(s, c) = list;
+	*(const char *const **)setting_member(s, c) = list;
 	return 0;
 }
 
@@ -374,7 +373,7 @@ void settings_presets(struct config *c)
 
 	for (size_t i = 0; i < settings_count; i++) {
 		const struct setting *s = &settings[i];
-		void *at = member(s, c);
+		void *at = setting_member(s, c);
 
 		switch (s->kind) {
 		case SETTING_NUMBER:
@@ -504,7 +503,8 @@ static const struct setting *switch_of(const char *group, const json_t *word)
 	return s && s->kind == SETTING_BOOL ? s : NULL;
 }
 
-static int walk(const char *prefix, const json_t *object, struct config *c, struct error *err)
+static int settings_walk(const char *prefix, const json_t *object, struct config *c,
+			 struct error *err)
 {
 	const char *name;
 	const json_t *value;
@@ -526,9 +526,9 @@ static int walk(const char *prefix, const json_t *object, struct config *c, stru
 		else if (!begins_rows(key))
 			r = refuse_setting_key(key, err);
 		else if (json_is_object(value))
-			r = walk(key, value, c, err);
+			r = settings_walk(key, value, c, err);
 		else if ((s = switch_of(key, value)))
-			*(bool *)member(s, c) = true;
+			*(bool *)setting_member(s, c) = true;
 		else if (!json_is_null(value))
 			r = error_field(err, key, "%s: %s is not an object of settings", key,
 					quote_json(value).text);
@@ -546,7 +546,7 @@ int settings_apply_tree(const json_t *root, struct config *c, struct error *err)
 	if (!json_is_object(root))
 		return error_set(err, ERROR_INPUT, EINVAL, "%s is not an object of settings",
 				 quote_json(root).text);
-	return walk("", root, c, err);
+	return settings_walk("", root, c, err);
 }
 
 static int apply_limit_text(const char *where, const char *key, const char *text, struct config *c,

@@ -81,12 +81,11 @@ static int take_over(struct state_dir *p, uid_t uid, gid_t gid, struct error *er
 	if (fstat(p->state_fd, &st) < 0)
 		return refuse_state_dir(p, errno, "cannot be looked at", err);
 	if (st.st_uid != uid && st.st_uid != geteuid())
-		return error_set(
-			err, ERROR_INPUT, EPERM,
-			"the state directory '%.200s' belongs to uid %u, and the daemon's "
-			"front runs as uid %u; give it to that user with chown -R, or name "
-			"another with --state-dir",
-			p->path, st.st_uid, uid);
+		return error_set(err, ERROR_INPUT, EPERM,
+				 "the state directory '%.200s' belongs to uid %u, and the daemon's "
+				 "front runs as uid %u; give it to that user with chown -R, or "
+				 "name another with --state-dir",
+				 p->path, st.st_uid, uid);
 	if (st.st_uid != uid && fchown(p->state_fd, uid, gid) < 0)
 		return refuse_state_dir(p, errno, "cannot be handed to the front", err);
 	if ((st.st_mode & 07777) != 0700 && fchmod(p->state_fd, 0700) < 0)
@@ -101,7 +100,7 @@ static int open_state(struct state_dir *p, uid_t uid, gid_t gid, struct error *e
 	if (r < 0)
 		return r;
 	if (mkdir(p->path, 0700) == 0)
-		p->made = p->made ? p->made : strlen(p->path);
+		p->made = p->made ?: strlen(p->path);
 	else if (errno != EEXIST)
 		return refuse_state_dir(p, errno, "cannot be made", err);
 	p->state_fd = open(p->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -111,7 +110,7 @@ static int open_state(struct state_dir *p, uid_t uid, gid_t gid, struct error *e
 }
 
 /* The pid of the monitor that holds the lock, as written in the file; 0: unknown. */
-static pid_t holder(int lock_fd)
+static pid_t lock_holder(int lock_fd)
 {
 	char text[32] = "";
 	ssize_t n = pread(lock_fd, text, sizeof(text) - 1, 0);
@@ -129,17 +128,16 @@ static int wait_for_lock(struct state_dir *p, struct error *err)
 	int64_t until_ns = clock_now_ns() + LOCK_WAIT_MS * NS_PER_MS;
 
 	while (flock(p->lock_fd, LOCK_EX | LOCK_NB) < 0) {
-		pid_t pid = errno == EWOULDBLOCK ? holder(p->lock_fd) : -1;
+		pid_t pid = errno == EWOULDBLOCK ? lock_holder(p->lock_fd) : -1;
 
 		if (pid < 0)
 			return refuse_state_dir(p, errno, "cannot be locked", err);
 		if ((pid > 0 && (kill(pid, 0) == 0 || errno == EPERM)) || clock_now_ns() > until_ns)
-			return error_set(
-				err, ERROR_INPUT, EBUSY,
-				"the state directory '%.200s' is in use by another daemon "
-				"(pid %d); end that one first, or give this one another with "
-				"--state-dir",
-				p->path, pid);
+			return error_set(err, ERROR_INPUT, EBUSY,
+					 "the state directory '%.200s' is in use by another daemon "
+					 "(pid %d); end that one first, or give this one another "
+					 "with --state-dir",
+					 p->path, pid);
 		(void)nanosleep(&step, NULL);
 	}
 	return 0;

@@ -62,7 +62,7 @@ void view_list(const struct config *c, struct confine_path ret[CONFINE_PATHS_MAX
 	ret[n] = (struct confine_path){ NULL, CONFINE_READ, false };
 }
 
-static bool holds(int r, const char *what, struct log *log)
+static bool view_holds(int r, const char *what, struct log *log)
 {
 	if (r < 0)
 		log_say(log, LOG_WARNING, "a wall around the front is missing",
@@ -76,8 +76,8 @@ enum front_kind view_confine(const struct config *c, bool own_root, struct log *
 	bool files, calls;
 
 	view_list(c, paths);
-	files = holds(confine_files(paths), "Landlock", log);
-	calls = holds(confine_enter(CONFINE_FRONT), "its filter", log);
+	files = view_holds(confine_files(paths), "Landlock", log);
+	calls = view_holds(confine_enter(CONFINE_FRONT), "its filter", log);
 	return files && calls && own_root ? FRONT_CONFINED
 	       : files || calls		  ? FRONT_PARTLY
 					  : FRONT_OPEN;

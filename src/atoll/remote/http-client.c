@@ -191,7 +191,7 @@ static int write_head(struct buf *head, const struct http_client *c, const struc
 	} fields[] = {
 		{ "Host", c->address->host },
 		{ "User-Agent", "atoll" },
-		{ "Accept", call->accept ? call->accept : "application/json" },
+		{ "Accept", call->accept ?: "application/json" },
 		{ "Connection", call->websocket_key ? "Upgrade" : "close" },
 		{ "Upgrade", call->websocket_key ? "websocket" : NULL },
 		{ "Sec-WebSocket-Version", call->websocket_key ? "13" : NULL },
@@ -206,7 +206,7 @@ static int write_head(struct buf *head, const struct http_client *c, const struc
 	int r = http_write_request_line(head, call->method, call->target);
 
 	(void)snprintf(length, sizeof(length), "%zu", call->body.len);
-	(void)snprintf(bearer, sizeof(bearer), "Bearer %s", call->token ? call->token : "");
+	(void)snprintf(bearer, sizeof(bearer), "Bearer %s", call->token ?: "");
 	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(fields); i++)
 		if (fields[i].value)
 			r = http_write_field(head, fields[i].name, span_of(fields[i].value));
@@ -233,10 +233,9 @@ static bool send_all(const struct http_client *c, const char *data, size_t n)
 
 int http_client_send(struct http_client *c, const struct http_call *call, struct error *err)
 {
-	_cleanup_buf_ struct buf head = { 0 };
+	_cleanup_buf_ struct buf head = { .max = REQUEST_HEAD_MAX };
 	int r;
 
-	buf_init(&head, REQUEST_HEAD_MAX);
 	r = write_head(&head, c, call);
 	/* A small request is sent in one piece. */
 	if (r == 0 && call->body.len <= REQUEST_HEAD_MAX - head.len)
@@ -261,10 +260,10 @@ static int went_away(const struct http_client *c, int errnum, struct error *err)
 			 c->address->text);
 }
 
-static int malformed(const struct http_client *c, const char *why, struct error *err)
+static int http_malformed(const struct http_client *c, const char *why, struct error *err)
 {
 	return error_set(err, ERROR_INTERNAL, EBADMSG, "what answers at %s is no atoll daemon: %s",
-			 c->address->text, why ? why : "no HTTP");
+			 c->address->text, why ?: "no HTTP");
 }
 
 /* Waits until there is something to read; if cancel_fd becomes readable, hangs up. */
@@ -320,7 +319,7 @@ static int read_head(struct http_client *c, struct error *err)
 			return n < 0 ? (int)n : went_away(c, ECONNRESET, err);
 	}
 	if (r < 0)
-		return malformed(c, c->response.head.why, err);
+		return http_malformed(c, c->response.head.why, err);
 	c->at = c->response.head.len;
 	return 0;
 }
@@ -348,7 +347,7 @@ int http_client_head(struct http_client *c, struct error *err)
 		if (r < 0 || c->response.status >= 200 || c->response.status == 101)
 			return r;
 	}
-	return malformed(c, "too many interim answers", err);
+	return http_malformed(c, "too many interim answers", err);
 }
 
 int http_client_read(struct http_client *c, struct span *ret, struct error *err)
@@ -361,7 +360,7 @@ int http_client_read(struct http_client *c, struct span *ret, struct error *err)
 				       &piece);
 
 		if (r < 0)
-			return malformed(c, c->response.body.why, err);
+			return http_malformed(c, c->response.body.why, err);
 		c->at += used;
 		c->over = r == 1;
 		if (piece.len > 0) {
