@@ -94,6 +94,8 @@ def find_rows(tables, where, rows, used):
         kind = next(key for key in KINDS if key in row)
         check(where, row, [kind, "in", "to", "flags", "type"])
         pattern = tables.pattern(None if kind == "caret" else row[kind])
+        if isinstance(row.get("to"), list):
+            raise ValueError(f"{where}: {row}: a row leads to one state")
         flags = listed(row.get("flags"))
         assert set(flags) <= FLAGS, flags
         yield (f"{{ FIND_{kind.upper()}, {pattern}, {state(row.get('in'), used)}, {state(row.get('to'), used)}, "

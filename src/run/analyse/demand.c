@@ -111,54 +111,52 @@ static double cursor_size(struct demand_cursor *c)
 	return cursor_take(c, "byte") ? value : 0;
 }
 
-int64_t demand_in_words(struct span text)
+/* What stands before an amount. */
+struct demand_head {
+	const char *text;
+	int bytes_each;
+};
+
+static int64_t demand_most(struct span text, const struct demand_head *rows, size_t n,
+			   double (*read)(struct demand_cursor *c))
 {
-	static const char *const heads[] = {
-		"Unable to allocate ",		   /* numpy */
-		"cannot allocate vector of size ", /* R */
-		"memory allocation of ",	   /* Rust */
-		"tried to allocate ",		   /* PHP */
-		"cannot allocate ",		   /* Go */
-	};
 	double most = 0, size;
 
-	for (size_t i = 0; i < ARRAY_SIZE(heads); i++) {
+	for (size_t i = 0; i < n; i++) {
 		struct demand_cursor c = { text.data, text.data + text.len };
 		const char *found;
 
-		while (c.at < c.end &&
-		       (found = memmem(c.at, (size_t)(c.end - c.at), heads[i], strlen(heads[i])))) {
-			c.at = found + strlen(heads[i]);
-			size = cursor_size(&c);
+		while (c.at < c.end && (found = memmem(c.at, (size_t)(c.end - c.at), rows[i].text,
+						       strlen(rows[i].text)))) {
+			c.at = found + strlen(rows[i].text);
+			size = read(&c) * rows[i].bytes_each;
 			most = MAX(most, size);
 		}
 	}
-	return (int64_t)most;
+	return (int64_t)MIN(most, DEMAND_MAX);
+}
+
+int64_t demand_in_words(struct span text)
+{
+	static const struct demand_head heads[] = {
+		{ "Unable to allocate ", 1 },		  /* numpy */
+		{ "cannot allocate vector of size ", 1 }, /* R */
+		{ "memory allocation of ", 1 },		  /* Rust */
+		{ "tried to allocate ", 1 },		  /* PHP */
+		{ "cannot allocate ", 1 },		  /* Go */
+	};
+
+	return demand_most(text, heads, ARRAY_SIZE(heads), cursor_size);
 }
 
 int64_t demand_in_code(struct span code)
 {
-	static const struct {
-		const char *head;
-		int bytes_each;
-	} rows[] = {
+	static const struct demand_head heads[] = {
 		{ "bytearray(", 1 }, { "bytes(", 1 },	     { "\" * ", 1 },	 { "' * ", 1 },
 		{ "] * ", 8 },	     { ".zeros(", 8 },	     { ".ones(", 8 },	 { ".full(", 8 },
 		{ "malloc(", 1 },    { "Buffer.alloc(", 1 }, { "new byte[", 1 }, { "new long[", 8 },
 		{ "new int[", 4 },   { "[]byte, ", 1 },	     { "[0u8; ", 1 },
 	};
-	double most = 0, size;
 
-	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
-		struct demand_cursor c = { code.data, code.data + code.len };
-		const char *found;
-
-		while (c.at < c.end && (found = memmem(c.at, (size_t)(c.end - c.at), rows[i].head,
-						       strlen(rows[i].head)))) {
-			c.at = found + strlen(rows[i].head);
-			size = cursor_constant(&c) * rows[i].bytes_each;
-			most = MAX(most, size);
-		}
-	}
-	return (int64_t)MIN(most, DEMAND_MAX);
+	return demand_most(code, heads, ARRAY_SIZE(heads), cursor_constant);
 }

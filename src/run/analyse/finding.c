@@ -6,6 +6,7 @@
  */
 #include "run/analyse/finding.h"
 
+#include <assert.h>
 #include <string.h>
 
 bool path_normal(struct span path, char ret[FINDING_PATH])
@@ -83,6 +84,7 @@ static void add_frame(struct finding *f, const struct frame *frame)
 		memmove(f->frames + half, f->frames + half + 1, (half - 1) * sizeof(*frame));
 		f->n_frames--;
 	}
+	assert(f->n_frames < FINDING_FRAMES);
 	f->frames[f->n_frames++] = *frame;
 }
 
@@ -166,6 +168,8 @@ static int take_finding_line(struct finding *f, const struct find_row *row, cons
 		forget(f);
 	if (row->to)
 		f->state = row->to;
+	/* One state at a time; only rows are for several. */
+	assert(f->state && !(f->state & (f->state - 1)));
 	switch (row->kind) {
 	case FIND_SKIP:
 		return 0;

@@ -85,15 +85,6 @@ void build_product_done(struct build_product *p)
 	*p = (struct build_product){ 0 };
 }
 
-static void hash_block(const char *bytes, size_t n, char ret[SHA256_HEX])
-{
-	struct sha256 hash;
-
-	sha256_init(&hash);
-	sha256_update(&hash, bytes, n);
-	sha256_final(&hash, ret);
-}
-
 /* Takes one record off [*p, end). The hash has matched, so a bad length means a bug or a forgery. */
 static int record_take(char **p, const char *end, struct request_file *ret)
 {
@@ -122,7 +113,7 @@ static int product_decode(char *bytes, size_t len, struct build_product *ret)
 
 	if (len < HEADER_LEN || memcmp(bytes, MAGIC, MAGIC_LEN) != 0)
 		return -EBADMSG;
-	hash_block(p, len - HEADER_LEN, sum);
+	kept_hash(p, len - HEADER_LEN, sum);
 	if (memcmp(sum, bytes + MAGIC_LEN, HASH_LEN) != 0)
 		return -EBADMSG;
 	files = calloc(BUILDCACHE_FILES_MAX, sizeof(*files));
@@ -188,7 +179,7 @@ static int product_encode(const struct build_product *product, struct buf *ret)
 	}
 	if (r < 0)
 		return r == -ENOBUFS ? -EFBIG : r;
-	hash_block(ret->data + HEADER_LEN, ret->len - HEADER_LEN, hash);
+	kept_hash(ret->data + HEADER_LEN, ret->len - HEADER_LEN, hash);
 	memcpy(ret->data, header, HEADER_LEN);
 	return 0;
 }

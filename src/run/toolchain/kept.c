@@ -39,6 +39,15 @@ int kept_hash_language(struct sha256 *hash, const char *image, const struct lang
 	return 0;
 }
 
+void kept_hash(const void *data, size_t len, char ret[SHA256_HEX])
+{
+	struct sha256 hash;
+
+	sha256_init(&hash);
+	sha256_update(&hash, data, len);
+	sha256_final(&hash, ret);
+}
+
 int kept_name(const char *prefix, char ret[KEPT_NAME])
 {
 	uint64_t salt;

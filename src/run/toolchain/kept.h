@@ -17,6 +17,8 @@ bool kept_is_key(const char *name);
 /* The identity of the runtime and of each file of `needs`. -ENOENT: one of them is missing. */
 int kept_hash_language(struct sha256 *hash, const char *image,
 		       const struct language *lang) _must_check_;
+/* Of the content of an entry, which begins with it. */
+void kept_hash(const void *data, size_t len, char ret[SHA256_HEX]);
 /* A name that no other entry has. prefix: KEPT_NEW or KEPT_OLD, of which crashed processes leave entries. */
 #define KEPT_NEW ".new-"
 #define KEPT_OLD ".old-"

@@ -9,6 +9,7 @@
  */
 #include "run/toolchain/kit.h"
 
+#include <assert.h>
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -142,11 +143,9 @@ static void kit_opened_done(struct kit_opened *k)
 static void kit_sum(const struct buf *manifest, char ret[SHA256_HEX])
 {
 	const size_t skip = offsetof(struct kit_header, bytes);
-	struct sha256 hash;
 
-	sha256_init(&hash);
-	sha256_update(&hash, manifest->data + skip, manifest->len - skip);
-	sha256_final(&hash, ret);
+	assert(manifest->len >= sizeof(struct kit_header));
+	kept_hash(manifest->data + skip, manifest->len - skip, ret);
 }
 
 /* k must be KIT_CLOSED. */

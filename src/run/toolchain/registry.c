@@ -7,6 +7,7 @@
  */
 #include "run/toolchain/registry.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <dirent.h>
 #include <fcntl.h>
@@ -124,6 +125,7 @@ static int load_language(struct registry *reg, const char *stem, const char *nee
 		(void)language_free(lang);
 		return r;
 	}
+	assert(reg->n < LANGUAGES_MAX);
 	reg->languages[reg->n++] = lang;
 	*ret = lang;
 	return 0;
