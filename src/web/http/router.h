@@ -48,9 +48,9 @@ struct route {
 	enum http_method method;
 	const char *pattern;
 	route_fn handler;
+	const char *operation; /* its name in generated clients: "createExecution" */
+	const char *summary;   /* one line for OpenAPI */
 	uint32_t flags;
-	const char *operation;	     /* its name in generated clients: "createExecution" */
-	const char *summary;	     /* one line for OpenAPI */
 	int which;		     /* what a handler of several rows does for this one */
 	const char *request_schema;  /* names in OpenAPI's components, or NULL */
 	const char *response_schema; /* of the 200 (or 202) answer */

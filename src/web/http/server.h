@@ -14,7 +14,7 @@
  *           return respond_json(ctx, 200, thing_to_json(t));
  *   }
  *   const struct route thing_routes[] = {
- *           { HTTP_GET, "/v1/things/{id}", get_thing, .summary = "One thing", .response_schema = "Thing" },
+ *           { HTTP_GET, "/v1/things/{id}", get_thing, "getThing", "One thing", .response_schema = "Thing" },
  *           { 0 },
  *   };
  *

@@ -224,8 +224,8 @@ int respond_many(struct request_ctx *ctx)
 }
 
 const struct route batch_routes[] = {
-	{ HTTP_POST, "/v1/executions:batch", post_batch, .operation = "createExecutions",
-	  .flags = ROUTE_JSON | ROUTE_SLOW, .summary = "Accept many jobs, each on its own",
+	{ HTTP_POST, "/v1/executions:batch", post_batch, "createExecutions",
+	  "Accept many jobs, each on its own", .flags = ROUTE_JSON | ROUTE_SLOW,
 	  .request_schema = "Batch", .response_schema = "BatchAccepted" },
 	{ 0 },
 };

@@ -409,22 +409,22 @@ static int post_tool_call(struct request_ctx *ctx)
 }
 
 const struct route execute_routes[] = {
-	{ HTTP_POST, "/execute", post_execute, .operation = "runGeneratedCode",
-	  .flags = ROUTE_BYTES | ROUTE_OLD_HEADERS,
-	  .summary = "Run code with the interface of the NeMo Agent Toolkit",
-	  .request_schema = "ExecuteCall", .response_schema = "ExecuteAnswer",
-	  .body_max_bytes = BODY_MAX_BYTES, .refuse = refuse_request },
-	{ HTTP_GET, "/", get_root, .operation = "getRoot", .flags = ROUTE_PUBLIC,
-	  .summary = "Presence check", .response_schema = "Status" },
+	{ HTTP_POST, "/execute", post_execute, "runGeneratedCode",
+	  "Run code with the interface of the NeMo Agent Toolkit",
+	  .flags = ROUTE_BYTES | ROUTE_OLD_HEADERS, .request_schema = "ExecuteCall",
+	  .response_schema = "ExecuteAnswer", .body_max_bytes = BODY_MAX_BYTES,
+	  .refuse = refuse_request },
+	{ HTTP_GET, "/", get_root, "getRoot", "Presence check", .flags = ROUTE_PUBLIC,
+	  .response_schema = "Status" },
 	{ 0 },
 };
 
 const struct route tool_routes[] = {
-	{ HTTP_POST, "/v1/tools/execute_code", post_execute_code, .operation = "executeTool",
-	  .flags = ROUTE_JSON, .summary = "The tool execute_code of Codomyrmex",
+	{ HTTP_POST, "/v1/tools/execute_code", post_execute_code, "executeTool",
+	  "The tool execute_code of Codomyrmex", .flags = ROUTE_JSON,
 	  .request_schema = "ToolArguments", .response_schema = "ToolAnswer" },
-	{ HTTP_POST, "/v1/tools/call", post_tool_call, .operation = "callTool", .flags = ROUTE_JSON,
-	  .summary = "The same in the document's envelope", .request_schema = "ToolCall",
+	{ HTTP_POST, "/v1/tools/call", post_tool_call, "callTool",
+	  "The same in the document's envelope", .flags = ROUTE_JSON, .request_schema = "ToolCall",
 	  .response_schema = "ToolAnswer" },
 	{ 0 },
 };
