@@ -102,7 +102,8 @@ static void on_execution_started(struct execution *x, int64_t at_ns, bool warm)
 		x->engine->metrics.cold++;
 }
 
-static void on_execution_output(struct execution *x, enum output_stream stream, struct span bytes)
+/* 1: not all of it was kept. */
+static int on_execution_output(struct execution *x, enum output_stream stream, struct span bytes)
 {
 	enum event_kind kind = stream == OUTPUT_STDERR ? EVENT_STDERR : EVENT_STDOUT;
 	const struct spool *s = stream_spool(&x->stream, kind);
@@ -113,6 +114,15 @@ static void on_execution_output(struct execution *x, enum output_stream stream, 
 	if (r < 0)
 		log_say(x->engine->o.log, LOG_WARNING, "output is not kept whole",
 			LOG_TEXT("id", x->id), LOG_TEXT("why", strerror(-r)));
+	return s->error < 0;
+}
+
+static ssize_t read_output(void *data, enum output_stream stream, int64_t offset, void *ret,
+			   size_t n)
+{
+	const struct execution *x = data;
+
+	return spool_read(&x->stream.spools[stream == OUTPUT_STDERR], offset, ret, n);
 }
 
 static void on_execution_stage(struct execution *x, const struct run_event *event)
@@ -317,8 +327,7 @@ static int on_execution_event(void *data, const struct run_event *event)
 		on_execution_started(x, event->started.at_ns, event->started.warm);
 		break;
 	case RUN_OUTPUT:
-		on_execution_output(x, event->output.stream, event->output.bytes);
-		break;
+		return on_execution_output(x, event->output.stream, event->output.bytes);
 	case RUN_STAGE:
 		on_execution_stage(x, event);
 		break;
@@ -413,6 +422,7 @@ static void begin_execution(struct execution *x)
 {
 	struct run_start how = {
 		.observer = { x, RUN_EVENTS_ALL, on_execution_event },
+		.keeper = { x, read_output },
 		.accepted_ns = x->accepted_ns,
 		.places = execution_places(x),
 		/* No reader needs events before the end. */

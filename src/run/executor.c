@@ -410,6 +410,7 @@ static int take_options(struct executor_run *run, const struct run_start *how)
 
 	run->how = *how;
 	run->run.observer = (struct run_observer){ run, how->observer.wants | own, on_run_event };
+	run->run.keeper = how->keeper;
 	run->run.places = how->places;
 	c->quiet = how->quiet;
 	c->rows = how->rows ? how->rows : 24;

@@ -276,6 +276,7 @@ static struct job_input job_input(const struct local_run *run, const struct sand
 		.idle_timeout_ms = l->idle_timeout_ms,
 		.patience_ms = patience_ms(in),
 		.observer = observe_job(watcher),
+		.keeper = in->live ? run->keeper : (struct run_keeper){ 0 },
 		.on_end = on_job_end,
 	};
 

@@ -180,6 +180,7 @@ static void take_part(struct party *p, struct local_run *run, struct sandbox_spe
 {
 	run->control = p->control;
 	run->observer = (struct run_observer){ p, run_event_bit(RUN_STARTED), on_party_started };
+	run->keeper = (struct run_keeper){ 0 };
 	in->caller_input = in->collect = in->merge_stderr = false;
 	in->live = true;
 	in->given_stdin = p->input;

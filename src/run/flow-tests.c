@@ -434,6 +434,7 @@ static int describe_test(struct lane *l, struct sandbox_spec *ret, struct error 
 	l->run.control = &l->control;
 	l->run.memory = (struct arena){ 0 };
 	l->run.observer = (struct run_observer){ 0 };
+	l->run.keeper = (struct run_keeper){ 0 };
 	l->request.env = test->env;
 	l->request.n_env = test->n_env;
 	if (test->args) {

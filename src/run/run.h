@@ -91,7 +91,8 @@ struct local_run {
 	struct atoll_run_options options; /* complete, for every size of the caller's struct */
 	struct run_control *control;	  /* NULL: the run cannot be controlled */
 	struct run_observer observer;	  /* of the program, and of a build's outcome */
-	struct run_places places;	  /* for sandboxes beside its first one */
+	struct run_keeper keeper; /* of what the program prints; read NULL: the job keeps it */
+	struct run_places places; /* for sandboxes beside its first one */
 	char id[sizeof(((struct result *)NULL)->id)]; /* of the result; "": made when needed */
 	bool full;				      /* the result must be complete */
 	int64_t accepted_ns;

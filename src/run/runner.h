@@ -62,6 +62,7 @@ struct run_places {
 
 struct run_start {
 	struct run_observer observer; /* RUN_END is told in any case */
+	struct run_keeper keeper;     /* of output; for runners in the same process */
 	struct run_label label;
 	int64_t accepted_ns; /* CLOCK_MONOTONIC; usage.start counts from here; 0: now */
 	struct run_places places;

@@ -59,13 +59,14 @@ int turn_charge(struct turn *t, struct error *err)
 void turn_output(struct turn *t, enum output_stream stream, struct span bytes)
 {
 	struct capture *c = stream == OUTPUT_STDERR ? &t->err : &t->out;
+	int told;
 
 	if (c->bytes > t->base.admission.limits.output_total_bytes)
 		return;
 	t->idleness.active_ns = clock_now_ns();
-	(void)!capture_add(c, bytes.data, bytes.len);
-	(void)run_observer_tell(&t->to.observer,
-				&(struct run_event){ RUN_OUTPUT, .output = { stream, bytes } });
+	told = run_observer_tell(&t->to.observer,
+				 &(struct run_event){ RUN_OUTPUT, .output = { stream, bytes } });
+	(void)!capture_take(c, bytes.data, bytes.len, told <= 0);
 	if (c->bytes > t->base.admission.limits.output_total_bytes)
 		session_stop(t->session, CAUSE_OUTPUT);
 }
@@ -154,7 +155,8 @@ static struct result *make_turn_result(struct turn *t, const struct result *ende
 	struct session *s = t->session;
 	struct result *res = result_new();
 
-	if (!res || capture_text(&t->out, &res->out) < 0 || capture_text(&t->err, &res->err) < 0)
+	if (!res || capture_settle(&t->out) < 0 || capture_settle(&t->err) < 0 ||
+	    capture_text(&t->out, &res->out) < 0 || capture_text(&t->err, &res->err) < 0)
 		return result_free(res);
 	res->language = strdup(s->made.language);
 	res->policy = strdup(s->made.policy);
@@ -300,6 +302,9 @@ static int start_turn(struct run *run, const struct run_start *how, struct error
 		t->to.accepted_ns = clock_now_ns();
 	capture_init(&t->out, kept_bytes);
 	capture_init(&t->err, kept_bytes);
+	t->out.keeper = t->err.keeper = how->keeper;
+	t->out.stream = OUTPUT_STDOUT;
+	t->err.stream = OUTPUT_STDERR;
 	session_line_up(t->session, t);
 	return 0;
 }

@@ -11,6 +11,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 struct run_end;
 
@@ -76,8 +77,21 @@ struct run_event {
 struct run_observer {
 	void *data;
 	uint32_t wants; /* run_event_bit() of the kinds that are reported, or RUN_EVENTS_ALL */
-	/* Negative: RUN_OUTPUT cancels the run, RUN_FILE fails it; for other kinds it is ignored. */
+	/*
+	 * Negative: RUN_OUTPUT cancels the run, RUN_FILE fails it; for other kinds it is ignored. 1 for RUN_OUTPUT, of an observer with a
+	 * run_keeper: not all of these bytes were kept, and none that follow.
+	 */
 	int (*on_event)(void *data, const struct run_event *event);
+};
+
+/*
+ * An observer that keeps all output: then the runner does not keep any of it as well, and reads the part that the result shows from there.
+ * read() returns the number of bytes, fewer than n only where the output ends.
+ */
+struct run_keeper {
+	void *data;
+	ssize_t (*read)(void *data, enum output_stream stream, int64_t offset, void *ret,
+			size_t n); /* NULL: the runner keeps it */
 };
 
 static inline uint32_t run_event_bit(enum run_event_kind kind)

@@ -99,6 +99,54 @@ int capture_add(struct capture *c, const void *data, size_t n)
 	return 0;
 }
 
+static int read_back(const struct capture *c, int64_t offset, char *ret, size_t n)
+{
+	while (n > 0) {
+		ssize_t got = c->keeper.read(c->keeper.data, c->stream, offset, ret, n);
+
+		if (got <= 0)
+			return got < 0 ? (int)got : -EIO;
+		offset += got;
+		ret += got;
+		n -= (size_t)got;
+	}
+	return 0;
+}
+
+int capture_settle(struct capture *c)
+{
+	size_t head = (size_t)MIN(c->bytes, (int64_t)c->head_max);
+	size_t tail = (size_t)MIN(c->bytes - (int64_t)head, (int64_t)c->tail_max);
+	int r;
+
+	if (!c->keeper.read)
+		return 0;
+	assert(c->head_len == 0 && c->tail_len == 0);
+	r = grow(&c->head, &c->head_capacity, head, c->head_max);
+	if (r >= 0)
+		r = grow(&c->tail, &c->tail_capacity, tail, c->tail_max);
+	if (r >= 0)
+		r = read_back(c, 0, c->head, head);
+	if (r >= 0)
+		r = read_back(c, c->bytes - (int64_t)tail, c->tail, tail);
+	c->keeper.read = NULL;
+	if (r < 0)
+		return r;
+	c->head_len = head;
+	c->tail_len = tail;
+	return 0;
+}
+
+int capture_take(struct capture *c, const void *data, size_t n, bool kept)
+{
+	int r = kept ? 0 : capture_settle(c);
+
+	if (r < 0 || !c->keeper.read)
+		return r < 0 ? r : capture_add(c, data, n);
+	c->bytes += (int64_t)n;
+	return 0;
+}
+
 static size_t sequence_length(unsigned char lead)
 {
 	if (lead >= 0xf0 && lead <= 0xf4)

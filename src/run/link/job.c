@@ -190,7 +190,14 @@ static void tell_stages(struct job *j)
 
 static int end(struct job *j)
 {
+	int out = capture_settle(&j->outcome.out), err = capture_settle(&j->outcome.err);
+
 	release(j);
+	if (j->fault == 0)
+		j->fault = MIN(MIN(out, err), 0);
+	if (j->fault < 0 && j->outcome.error.code == ERROR_NONE)
+		(void)error_set(&j->outcome.error, ERROR_INTERNAL, -j->fault,
+				"cannot keep what the program wrote: %s", strerror(-j->fault));
 	tell_stages(j);
 	j->state = JOB_ENDED;
 	job_check(j);
@@ -496,9 +503,6 @@ static int done(struct job *j, struct link_message *m)
 		j->outcome.done.commit.omitted++;
 	if (record->has_stage && j->outcome.n_stages < PLAN_STAGES_MAX)
 		j->outcome.stages[j->outcome.n_stages++] = record->stage;
-	if (j->fault < 0)
-		(void)error_set(&j->outcome.error, ERROR_INTERNAL, -j->fault,
-				"cannot keep what the program wrote: %s", strerror(-j->fault));
 	return drain(j);
 }
 
@@ -656,6 +660,8 @@ static void job_pipe_init(struct job_pipe *s, struct job *j, enum output_stream 
 				.fd = -EBADF,
 				.capture = is_out ? &j->outcome.out : &j->outcome.err };
 	capture_init(s->capture, j->in.output_bytes);
+	s->capture->keeper = j->in.keeper;
+	s->capture->stream = id;
 }
 
 static void job_pipe_close(struct job_pipe *s)
@@ -667,12 +673,13 @@ static void job_pipe_close(struct job_pipe *s)
 static void take_output(struct job *j, struct job_pipe *s, size_t n)
 {
 	const struct run_event event = { .kind = RUN_OUTPUT, .output = { s->id, { j->chunk, n } } };
-	int r = capture_add(s->capture, j->chunk, n);
+	int told = run_observer_tell(&j->in.observer, &event);
+	int r = capture_take(s->capture, j->chunk, n, told <= 0);
 
+	if (told < 0)
+		job_kill(j, CAUSE_CANCELLED);
 	if (r < 0)
 		(void)job_fault(j, r);
-	if (run_observer_tell(&j->in.observer, &event) < 0)
-		job_kill(j, CAUSE_CANCELLED);
 	j->idleness.active_ns = clock_now_ns();
 	if (s->capture->bytes <= j->in.output_total_bytes)
 		return;

@@ -59,6 +59,8 @@ struct job_input {
 	 * when the job ends.
 	 */
 	struct run_observer observer;
+	struct run_keeper
+		keeper; /* of the output, instead of job_outcome.out and err, which are filled at the end */
 	/* Called once, from inside the loop, with observer.data, when the job has ended. NULL: none. */
 	int (*on_end)(void *data);
 };

@@ -23,6 +23,51 @@ static struct result_stream text_of(const struct capture *c)
 	return s;
 }
 
+/* What a keeper has of the input: its first bytes. */
+struct first_bytes {
+	const char *input;
+	size_t n;
+};
+
+static ssize_t read_first(void *data, enum output_stream stream, int64_t offset, void *ret,
+			  size_t n)
+{
+	const struct first_bytes *first = data;
+
+	assert_int_equal(stream, OUTPUT_STDERR);
+	/* Piece by piece, as a file may be read. */
+	n = MIN(MIN(n, (size_t)3), first->n - (size_t)offset);
+	memcpy(ret, first->input + offset, n);
+	return (ssize_t)n;
+}
+
+/* The same with a keeper that has no room for more than its first bytes. */
+static void expect_kept(const char *input, int64_t limit, size_t chunk, size_t room,
+			const char *want)
+{
+	struct first_bytes first = { input, 0 };
+	struct capture c;
+	struct result_stream s;
+	size_t n = strlen(input);
+
+	capture_init(&c, limit);
+	c.keeper = (struct run_keeper){ &first, read_first };
+	c.stream = OUTPUT_STDERR;
+	for (size_t i = 0; i < n; i += chunk) {
+		size_t end = MIN(i + chunk, n);
+
+		first.n = MIN(end, room);
+		assert_int_equal(capture_take(&c, input + i, end - i, end <= room), 0);
+	}
+	assert_true(n > room || (!c.head && !c.tail));
+	assert_int_equal(capture_settle(&c), 0);
+	s = text_of(&c);
+	assert_string_equal(s.text, want);
+	assert_int_equal(s.bytes, n);
+	free(s.text);
+	capture_done(&c);
+}
+
 static void expect(const char *input, int64_t limit, size_t chunk, const char *want)
 {
 	struct capture c;
@@ -38,6 +83,24 @@ static void expect(const char *input, int64_t limit, size_t chunk, const char *w
 	assert_int_equal(s.bytes, n);
 	assert_int_equal(s.truncated, (int64_t)n > limit);
 	free(s.text);
+	capture_done(&c);
+	for (size_t room = 0; room <= n; room++)
+		expect_kept(input, limit, chunk, room, want);
+}
+
+/* What the keeper has lost is an error, and nothing is made up. */
+static void test_keeper_with_less(void **state)
+{
+	struct first_bytes first = { "abc", 3 };
+	struct capture c;
+
+	(void)state;
+	capture_init(&c, 10);
+	c.keeper = (struct run_keeper){ &first, read_first };
+	c.stream = OUTPUT_STDERR;
+	assert_int_equal(capture_take(&c, "abcd", 4, true), 0);
+	assert_int_equal(capture_settle(&c), -EIO);
+	assert_int_equal(c.head_len + c.tail_len, 0);
 	capture_done(&c);
 }
 
@@ -205,6 +268,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_empty),
 		cmocka_unit_test(test_around_the_limit_in_every_chunking),
+		cmocka_unit_test(test_keeper_with_less),
 		cmocka_unit_test(test_odd_and_tiny_limits),
 		cmocka_unit_test(test_multibyte_across_both_cuts),
 		cmocka_unit_test(test_multibyte_below_the_limit_is_untouched),
