@@ -310,7 +310,7 @@ bool flow_language_is_compiled(struct atoll *a, const char *name)
 	const struct language *found;
 	struct error ignored = { 0 };
 
-	return registry_find(a->registry, name, &found, &ignored) == 0 && found->compile_argv[0];
+	return registry_find(a->registry, name, &found, &ignored) == 0 && found->compile.argv[0];
 }
 
 int atoll_languages(struct atoll *a, char **json, char **problem)

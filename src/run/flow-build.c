@@ -23,7 +23,7 @@ static const int64_t built_bytes_max = 2LL * PLAN_BYTES_MAX;
 
 bool flow_is_compiled(const struct local_run *run)
 {
-	return run->language && run->language->compile_argv[0] && run->source[0] &&
+	return run->language && run->language->compile.argv[0] && run->source[0] &&
 	       run->request->n_stages == 0;
 }
 
@@ -32,7 +32,7 @@ static int take_product(struct local_run *run, const struct run_file *file);
 /* Whether the request brings the file that makes its files a project of the language. */
 static bool is_project(const struct local_run *run)
 {
-	const char *name = run->language->project;
+	const char *name = run->language->compile.project;
 
 	for (size_t i = 0; name && i < run->n_files; i++)
 		if (strcmp(run->files[i].base, SANDBOX_WORK) == 0 &&
@@ -49,8 +49,8 @@ static const char **compile_words(struct local_run *run, const struct word_conte
 {
 	static const char *const none[] = { NULL };
 	const char *const *own = (const char *const *)(is_project(run)
-							       ? run->language->project_argv
-							       : run->language->compile_argv);
+							       ? run->language->compile.project_argv
+							       : run->language->compile.argv);
 	const char *const *more = run->request->compiler_args
 					  ? (const char *const *)run->request->compiler_args
 					  : none;
@@ -85,8 +85,8 @@ static int describe(struct local_run *run, struct sandbox_spec *ret, struct erro
 	*d = run->decision;
 	/* A build depends on the request only. */
 	d->workspace = NULL;
-	decision_stage_limits(&run->decision, &run->language->compile_limits,
-			      run->language->compile_limits_set, &d->limits);
+	decision_stage_limits(&run->decision, &run->language->compile.limits,
+			      run->language->compile.limits_set, &d->limits);
 	d->tty = false;
 	d->read_only = d->writable_root = false;
 	if (d->network != NETWORK_OFF)
@@ -571,7 +571,7 @@ static bool is_program(const struct local_run *run, size_t index)
 
 static bool is_built(const struct local_run *run, size_t index)
 {
-	return is_program(run, index) && run->language->compile_argv[0];
+	return is_program(run, index) && run->language->compile.argv[0];
 }
 
 /* The file of a stage's code, for the work directory. */

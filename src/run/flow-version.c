@@ -150,9 +150,10 @@ char *flow_known_version(struct local_run *run)
 /* "3.11.2" of "Python 3.11.2". */
 static const char *number_of(const struct language *lang, const char *version)
 {
-	size_t n = lang->version_prefix ? strlen(lang->version_prefix) : 0;
+	size_t n = lang->runtime.version_prefix ? strlen(lang->runtime.version_prefix) : 0;
 
-	return strncmp(version, lang->version_prefix ? lang->version_prefix : "", n) == 0
+	return strncmp(version, lang->runtime.version_prefix ? lang->runtime.version_prefix : "",
+		       n) == 0
 		       ? version + n
 		       : version;
 }
@@ -174,7 +175,7 @@ static bool is_version_wanted(struct version_search *s, const struct language *l
 		return false;
 	if (ask(s->atoll, lang, s->image, NULL, &version) < 0) {
 		version = NULL;
-		if (!s->silent && lang->version_argv[0] && lang->version_prefix)
+		if (!s->silent && lang->runtime.version_argv[0] && lang->runtime.version_prefix)
 			s->silent = lang;
 	}
 	if (version && language_version_fits(number_of(lang, version), s->wanted))

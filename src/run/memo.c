@@ -75,7 +75,7 @@ static void keep_version(struct memo *m, const struct language *lang, const stru
 int memo_version(struct memo *m, const struct language *lang, const struct prober *p, char **ret)
 {
 	struct tool_id runtime;
-	int r = p->image ? -EXDEV : tool_identify(NULL, lang->runtime, &runtime);
+	int r = p->image ? -EXDEV : tool_identify(NULL, lang->runtime.path, &runtime);
 
 	for (size_t i = 0; r == 0 && i < MEMO_VERSIONS; i++)
 		if (m->versions[i].language == lang &&
@@ -94,7 +94,7 @@ bool memo_has_module(struct memo *m, const struct language *lang, const char *na
 {
 	struct tool_id runtime;
 
-	if (tool_identify(NULL, lang->runtime, &runtime) < 0)
+	if (tool_identify(NULL, lang->runtime.path, &runtime) < 0)
 		return false;
 	for (size_t i = 0; i < MEMO_MODULES; i++)
 		if (m->modules[i].language == lang && strcmp(m->modules[i].name, name) == 0 &&
@@ -109,7 +109,7 @@ void memo_keep_module(struct memo *m, const struct language *lang, const char *n
 	struct tool_id runtime;
 	char *copy;
 
-	if (memo_has_module(m, lang, name) || tool_identify(NULL, lang->runtime, &runtime) < 0)
+	if (memo_has_module(m, lang, name) || tool_identify(NULL, lang->runtime.path, &runtime) < 0)
 		return;
 	copy = strdup(name);
 	if (!copy)

@@ -105,10 +105,10 @@ static void test_versions(void **state)
 	const struct language lang = { .name = "thing",
 				       .id = "thing",
 				       .title = "Thing",
-				       .runtime = "/bin/sh",
-				       .needs = none,
-				       .version_argv = argv,
-				       .version_prefix = "Thing " };
+				       .runtime.path = "/bin/sh",
+				       .runtime.needs = none,
+				       .runtime.version_argv = argv,
+				       .runtime.version_prefix = "Thing " };
 	const struct prober here = { .run = tell, .cache_fd = -ENOENT },
 			    image = { .run = tell, .cache_fd = -ENOENT, .image = "/" };
 	struct memo m = { 0 };
@@ -136,8 +136,8 @@ static void test_versions(void **state)
 
 static void test_modules(void **state)
 {
-	struct language lang = { .runtime = "/bin/sh" }, other = { .runtime = "/bin/sh" },
-			gone = { .runtime = "/nowhere/at/all" };
+	struct language lang = { .runtime.path = "/bin/sh" }, other = { .runtime.path = "/bin/sh" },
+			gone = { .runtime.path = "/nowhere/at/all" };
 	struct memo m = { 0 };
 	char name[16];
 

@@ -35,7 +35,7 @@ static bool holds_folded(const char *const *words, const char *word)
 
 bool language_matches(const struct language *lang, const char *name)
 {
-	return equal_folded(lang->name, name) || holds_folded(lang->aliases, name);
+	return equal_folded(lang->name, name) || holds_folded(lang->known.aliases, name);
 }
 
 const struct language *language_find_version(const struct language *lang, const char *name)
@@ -48,7 +48,7 @@ const struct language *language_find_version(const struct language *lang, const 
 
 bool language_has_extension(const struct language *lang, const char *extension)
 {
-	return holds_folded(lang->extensions, extension);
+	return holds_folded(lang->known.extensions, extension);
 }
 
 static bool holds_span(const char *const *words, struct span word)
@@ -91,12 +91,12 @@ bool language_has_shebang(const struct language *lang, const char *line, size_t 
 		while (word.len > 0 && (word.data[0] == '-' || memchr(word.data, '=', word.len)));
 	if (word.len == 0)
 		return false;
-	if (holds_span(lang->shebangs, word))
+	if (holds_span(lang->known.shebangs, word))
 		return true;
 	/* python3.11 is python */
 	while (word.len > 1 && strchr("0123456789.", word.data[word.len - 1]))
 		word.len--;
-	return holds_span(lang->shebangs, word);
+	return holds_span(lang->known.shebangs, word);
 }
 
 void language_source_name(const struct language *lang, const struct program_text *program,
@@ -111,7 +111,7 @@ void language_source_name(const struct language *lang, const struct program_text
 		const char *dot = given ? strrchr(slash ? slash : given, '.') : NULL;
 		/* Compilers recognise a file by its extension, and Java by the class; an interpreter takes any name. */
 		bool kept = given && !lang->class_pattern &&
-			    (!lang->compile_argv[0] ||
+			    (!lang->compile.argv[0] ||
 			     (dot && language_has_extension(lang, dot + 1)));
 
 		(void)snprintf(ret, size, "%s", kept ? given : lang->source);

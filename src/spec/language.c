@@ -404,34 +404,37 @@ static int language_read_versions(const struct reader *r, const struct schema_fi
 static const struct schema_field language_rules[] = {
 	{ .key = "name", .read = language_read_name, MEMBER(name), .max = NAME_BYTES_MAX },
 	{ .key = "title", .read = read_text, MEMBER(title), .max = NAME_BYTES_MAX },
-	{ .key = "aliases", .read = read_words, WORDS(aliases) },
-	{ .key = "extensions", .read = read_words, WORDS(extensions) },
-	{ .key = "shebangs", .read = read_words, WORDS(shebangs) },
+	{ .key = "aliases", .read = read_words, WORDS(known.aliases) },
+	{ .key = "extensions", .read = read_words, WORDS(known.extensions) },
+	{ .key = "shebangs", .read = read_words, WORDS(known.shebangs) },
 	{ .key = "source", .read = language_read_source, MEMBER(source), .max = NAME_BYTES_MAX },
 	{ .key = "class",
 	  .read = language_read_class,
 	  MEMBER(class_pattern),
 	  .max = NAME_BYTES_MAX },
-	{ .key = "runtime", .read = language_read_path, MEMBER(runtime), .max = TEXT_BYTES_MAX },
-	{ .key = "package", .read = read_text, MEMBER(package), .max = TEXT_BYTES_MAX },
-	{ .key = "needs", .read = read_paths, WORDS(needs) },
-	{ .key = "version", .read = read_words, WORDS(version_argv) },
+	{ .key = "runtime",
+	  .read = language_read_path,
+	  MEMBER(runtime.path),
+	  .max = TEXT_BYTES_MAX },
+	{ .key = "package", .read = read_text, MEMBER(runtime.package), .max = TEXT_BYTES_MAX },
+	{ .key = "needs", .read = read_paths, WORDS(runtime.needs) },
+	{ .key = "version", .read = read_words, WORDS(runtime.version_argv) },
 	{ .key = "version_prefix",
 	  .read = read_text,
-	  MEMBER(version_prefix),
+	  MEMBER(runtime.version_prefix),
 	  .max = NAME_BYTES_MAX },
-	{ .key = "compile", .read = read_words, WORDS(compile_argv) },
-	{ .key = "project", .read = read_text, MEMBER(project), .max = NAME_BYTES_MAX },
-	{ .key = "project_compile", .read = read_words, WORDS(project_argv) },
+	{ .key = "compile", .read = read_words, WORDS(compile.argv) },
+	{ .key = "project", .read = read_text, MEMBER(compile.project), .max = NAME_BYTES_MAX },
+	{ .key = "project_compile", .read = read_words, WORDS(compile.project_argv) },
 	{ .key = "compile_limits",
 	  .read = read_limits,
-	  MEMBER(compile_limits),
-	  .beside = offsetof(struct language, compile_limits_set) },
+	  MEMBER(compile.limits),
+	  .beside = offsetof(struct language, compile.limits_set) },
 	{ .key = "run", .read = read_words, WORDS(run_argv) },
 	{ .key = "env", .read = language_read_env, WORDS(env) },
 	{ .key = "options", .read = read_words, WORDS(options) },
 	{ .key = "etc", .read = read_etc, WORDS(etc) },
-	{ .key = "libraries", .read = read_words, WORDS(libraries) },
+	{ .key = "libraries", .read = read_words, WORDS(runtime.libraries) },
 	{ .key = "runner", .read = read_text, MEMBER(runner), .max = TEXT_BYTES_MAX },
 	{ .key = "prelude", .read = read_text, MEMBER(prelude), .max = TEXT_BYTES_MAX },
 	{ .key = "session",
@@ -453,9 +456,12 @@ static int language_check(const struct reader *r, const struct language *lang)
 		const char *key;
 		bool there;
 	} needed[] = {
-		{ "name", lang->name },	      { "title", lang->title },
-		{ "source", lang->source },   { "runtime", lang->runtime },
-		{ "package", lang->package }, { "run", lang->run_argv[0] },
+		{ "name", lang->name },
+		{ "title", lang->title },
+		{ "source", lang->source },
+		{ "runtime", lang->runtime.path },
+		{ "package", lang->runtime.package },
+		{ "run", lang->run_argv[0] },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(needed); i++) {
@@ -464,7 +470,7 @@ static int language_check(const struct reader *r, const struct language *lang)
 		if (!needed[i].there)
 			return reader_refuse(&at, "it is missing");
 	}
-	if (!lang->project != !lang->project_argv[0]) {
+	if (!lang->compile.project != !lang->compile.project_argv[0]) {
 		struct reader at = reader_at(r, "project");
 
 		return reader_refuse(&at, "project and project_compile need each other");

@@ -58,30 +58,44 @@ struct language_workspace {
 	const char **env;   /* "K=V" words on top of the language's */
 };
 
-struct language {
-	json_t *root;		    /* owns every string below */
-	struct arena memory;	    /* owns the lists */
-	const char *name;	    /* "python" */
-	const char *title;	    /* "Python" */
-	const char **aliases;	    /* NULL-terminated lists, never NULL */
-	const char **extensions;    /* without dot */
-	const char **shebangs;	    /* interpreter base names: "python3" */
-	const char *source;	    /* "main.py"; Java: "{class}.java" */
-	const char *runtime;	    /* absolute path that must exist in the sandbox's root */
+/* By which requests and files name it. Lists are NULL-terminated, never NULL, here and below. */
+struct language_known {
+	const char **aliases;
+	const char **extensions; /* without dot */
+	const char **shebangs;	 /* interpreter base names: "python3" */
+};
+
+/* What runs it on this host. */
+struct language_runtime {
+	const char *path;	    /* absolute path that must exist in the sandbox's root */
 	const char *package;	    /* Debian package that provides it */
 	const char **needs;	    /* further absolute paths that must exist */
 	const char **version_argv;  /* prints the version on stdout or stderr */
 	const char *version_prefix; /* "Python " -> result.runtime = "Python 3.11.2" */
-	const char **compile_argv;  /* empty: not compiled */
-	const char *project;	    /* "go.mod": a request with this file compiles by … */
-	const char **project_argv;  /* … key `project_compile`; or NULL */
-	struct limits compile_limits;
-	uint32_t compile_limits_set;
+	const char **libraries;	    /* Python: modules that `atoll languages` looks for */
+};
+
+struct language_compile {
+	const char **argv;	   /* empty: not compiled */
+	const char *project;	   /* "go.mod": a request with this file compiles by … */
+	const char **project_argv; /* … key `project_compile`; or NULL */
+	struct limits limits;
+	uint32_t limits_set;
+};
+
+struct language {
+	json_t *root;	     /* owns every string below */
+	struct arena memory; /* owns the lists */
+	const char *name;    /* "python" */
+	const char *title;   /* "Python" */
+	struct language_known known;
+	const char *source; /* "main.py"; Java: "{class}.java" */
+	struct language_runtime runtime;
+	struct language_compile compile;
 	const char **run_argv;
-	const char **env;	/* "K=V" words */
-	const char **options;	/* variables of the caller's that hold options of the runtime */
-	const char **etc;	/* entries of /etc it needs, e.g. "java-17-openjdk" */
-	const char **libraries; /* Python: modules that `atoll languages` looks for */
+	const char **env;     /* "K=V" words */
+	const char **options; /* variables of the caller's that hold options of the runtime */
+	const char **etc;     /* entries of /etc it needs, e.g. "java-17-openjdk" */
 	const char *
 		class_pattern; /* key `class`; "java": source name from the public class; or NULL */
 	const char *runner;    /* runners/<file> that implements --invoke, or NULL */

@@ -128,12 +128,13 @@ static void test_tables_write_objects(void **state)
 		struct emitter e;
 		_cleanup_free_ char *said = NULL;
 
+		if (i == 1)
+			tree = (struct oak){ "oak", "o", "ab",	  BLUE,		GREEN, true,   7,
+					     9,	    -3,	 1500000, json_array(), { 4 }, leaves, 2 };
 		emit_init(&e, ROOM);
 		emit_fields(&e, tree_rows, &tree);
 		said = emit_text(&e, NULL);
 		assert_string_equal(said, texts[i]);
-		tree = (struct oak){ "oak", "o", "ab",	  BLUE,		GREEN, true,   7,
-				     9,	    -3,	 1500000, json_array(), { 4 }, leaves, 2 };
 	}
 	json_decref(tree.extra);
 }

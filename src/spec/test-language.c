@@ -66,24 +66,24 @@ static void test_all_keys(void **state _unused_)
 	assert_string_equal(lang->env[0], "A=1");
 	assert_string_equal(lang->env[1], "B=b");
 	assert_null(lang->env[2]);
-	assert_string_equal(lang->compile_argv[1], "{source}");
-	assert_string_equal(lang->project, "x.mod");
-	assert_string_equal(lang->project_argv[1], "{source_dir}");
-	assert_int_equal(lang->compile_limits.memory_bytes, GiB);
-	assert_int_equal(lang->compile_limits_set, knob_bit(knob_find("memory")));
-	assert_string_equal(lang->needs[0], "/usr/bin/y");
-	assert_string_equal(lang->version_argv[1], "--version");
-	assert_string_equal(lang->version_prefix, "X ");
+	assert_string_equal(lang->compile.argv[1], "{source}");
+	assert_string_equal(lang->compile.project, "x.mod");
+	assert_string_equal(lang->compile.project_argv[1], "{source_dir}");
+	assert_int_equal(lang->compile.limits.memory_bytes, GiB);
+	assert_int_equal(lang->compile.limits_set, knob_bit(knob_find("memory")));
+	assert_string_equal(lang->runtime.needs[0], "/usr/bin/y");
+	assert_string_equal(lang->runtime.version_argv[1], "--version");
+	assert_string_equal(lang->runtime.version_prefix, "X ");
 	assert_string_equal(lang->etc[1], "x/conf");
-	assert_string_equal(lang->libraries[0], "m");
+	assert_string_equal(lang->runtime.libraries[0], "m");
 	assert_string_equal(lang->runner, "x/invoke.x");
 	assert_string_equal(lang->prelude, "x/prelude.x");
 	assert_null(language_free(lang));
 
 	lang = language_from(LEAST "env: [A=1]\n");
 	assert_string_equal(lang->env[0], "A=1");
-	assert_null(lang->aliases[0]);
-	assert_null(lang->compile_argv[0]);
+	assert_null(lang->known.aliases[0]);
+	assert_null(lang->compile.argv[0]);
 	assert_null(lang->runner);
 	assert_null(lang->prelude);
 	assert_null(language_free(lang));
@@ -362,17 +362,17 @@ static void test_versions(void **state _unused_)
 	assert_string_equal(two->id, "x@2.10");
 	assert_string_equal(two->version_name, "2.10");
 	assert_string_equal(two->title, "X 2.10");
-	assert_string_equal(two->runtime, "/usr/bin/x2");
+	assert_string_equal(two->runtime.path, "/usr/bin/x2");
 	assert_string_equal(two->run_argv[1], "-o");
 	assert_null(two->env[0]);
-	assert_string_equal(two->libraries[0], "l");
+	assert_string_equal(two->runtime.libraries[0], "l");
 	/* Neither a name or file of the language nor its warm runtime leads to a version. */
-	assert_null(two->aliases[0]);
-	assert_null(two->extensions[0]);
+	assert_null(two->known.aliases[0]);
+	assert_null(two->known.extensions[0]);
 	assert_int_equal(two->warm.kind, WARMTH_NONE);
 	assert_int_equal(two->n_versions, 0);
 	assert_string_equal(three->title, "New");
-	assert_string_equal(three->runtime, "/usr/bin/x");
+	assert_string_equal(three->runtime.path, "/usr/bin/x");
 	assert_string_equal(three->env[0], "A=b");
 	assert_null(language_free(lang));
 }

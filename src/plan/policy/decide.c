@@ -524,7 +524,7 @@ static int decide_compiler_args(const struct decision *d, struct error *err)
 {
 	const char **args = d->request->compiler_args;
 
-	if (!args || !args[0] || (d->language && d->language->compile_argv[0]))
+	if (!args || !args[0] || (d->language && d->language->compile.argv[0]))
 		return 0;
 	return error_field(err, "compiler_args",
 			   "compiler_args: %s has no compile stage; leave them out",
@@ -546,7 +546,7 @@ static int decide_language(const struct decision *d, struct error *err)
 		return error_field(err, "eval",
 				   "eval: %s code cannot be evaluated; take Python or JavaScript",
 				   d->language->title);
-	if (d->policy->libraries_only && d->language && d->language->compile_argv[0])
+	if (d->policy->libraries_only && d->language && d->language->compile.argv[0])
 		return error_refuse(
 			err, "language",
 			"language: the policy %.64s runs no compilers; take an interpreted "

@@ -136,10 +136,10 @@ int decision_each(const struct decision *d, int (*fn)(void *data, const struct d
 
 	rows_give_head(&to, d);
 	rows_give_limits(&to, d);
-	if (lang && lang->compile_argv[0])
+	if (lang && lang->compile.argv[0])
 		rows_give_stage(&to, d,
-				&(struct stage_row){ "", "compile", &lang->compile_limits,
-						     lang->compile_limits_set, "language" });
+				&(struct stage_row){ "", "compile", &lang->compile.limits,
+						     lang->compile.limits_set, "language" });
 	/* A stage of the request may be named `compile`, too. */
 	for (size_t i = 0; i < req->n_stages; i++)
 		rows_give_stage(&to, d,

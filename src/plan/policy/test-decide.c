@@ -402,7 +402,7 @@ static void test_only_tightens(void **state _unused_)
 	assert_true(f.d.read_only && f.d.tty);
 	assert_int_equal(f.d.limits.pids, 3);
 	assert_int_equal(f.d.limits.cpus_milli, 250);
-	decision_stage_limits(&f.d, &f.language->compile_limits, f.language->compile_limits_set,
+	decision_stage_limits(&f.d, &f.language->compile.limits, f.language->compile.limits_set,
 			      &compile);
 	assert_int_equal(compile.timeout_ms, 60000);
 	assert_int_equal(compile.cpus_milli, 2000);

@@ -25,9 +25,9 @@ bool kept_is_key(const char *name)
 
 int kept_hash_language(struct sha256 *hash, const char *image, const struct language *lang)
 {
-	const char *path = lang->runtime;
+	const char *path = lang->runtime.path;
 
-	for (const char **need = lang->needs; path; path = *need++) {
+	for (const char **need = lang->runtime.needs; path; path = *need++) {
 		struct tool_id id;
 		int r = tool_identify(image, path, &id);
 

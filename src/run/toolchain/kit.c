@@ -63,7 +63,7 @@ int kit_key(const struct language *lang, const struct policy *policy, char ret[S
 {
 	const char *const *const lists[] = {
 		(const char *const *)lang->kit.make, (const char *const *)lang->kit.words,
-		(const char *const *)lang->kit.env,  (const char *const *)lang->compile_argv,
+		(const char *const *)lang->kit.env,  (const char *const *)lang->compile.argv,
 		(const char *const *)lang->env,	     (const char *const *)lang->etc,
 		(const char *const *)policy->usr,    (const char *const *)policy->etc,
 	};

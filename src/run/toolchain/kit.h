@@ -27,7 +27,7 @@ enum { KITS_MAX = 16, KIT_FILES_MAX = 1024, KIT_INPUTS_MAX = 8192 };
 
 static inline bool language_has_kit(const struct language *lang)
 {
-	return lang->kit.make && lang->compile_argv[0];
+	return lang->kit.make && lang->compile.argv[0];
 }
 
 /*

@@ -209,7 +209,7 @@ static int unknown(struct registry *reg, const char *name, struct error *err)
 		if (buf_printf(&known, "%s%s", known.len ? ", " : "", lang->name) < 0)
 			break;
 		suggest_offer(&s, name, lang->name);
-		for (const char **alias = lang->aliases; *alias; alias++)
+		for (const char **alias = lang->known.aliases; *alias; alias++)
 			suggest_offer(&s, name, *alias);
 	}
 	if (s.best)
@@ -405,20 +405,20 @@ static int add_state(json_t *object, const struct language *lang, const struct p
 
 	if (available && language_version(lang, p, &version) < 0)
 		version = NULL;
-	return json_object_update_new(object,
-				      json_pack("{s:b, s:s, s:s?, s:s?}", "available", available,
-						"package", lang->package, "version", version,
-						"problem", available ? NULL : problem.text));
+	return json_object_update_new(object, json_pack("{s:b, s:s, s:s?, s:s?}", "available",
+							available, "package", lang->runtime.package,
+							"version", version, "problem",
+							available ? NULL : problem.text));
 }
 
 static json_t *language_to_json(const struct language *lang, const struct prober *p)
 {
 	json_t *versions = json_array();
-	json_t *object = json_pack("{s:s, s:s, s:o, s:o, s:b}", "name", lang->name, "title",
-				   lang->title, "aliases",
-				   words_to_json((const char *const *)lang->aliases), "extensions",
-				   words_to_json((const char *const *)lang->extensions), "compiled",
-				   lang->compile_argv[0] != NULL);
+	json_t *object = json_pack(
+		"{s:s, s:s, s:o, s:o, s:b}", "name", lang->name, "title", lang->title, "aliases",
+		words_to_json((const char *const *)lang->known.aliases), "extensions",
+		words_to_json((const char *const *)lang->known.extensions), "compiled",
+		lang->compile.argv[0] != NULL);
 
 	if (add_state(object, lang, p) < 0) {
 		json_decref(versions);
@@ -433,9 +433,9 @@ static json_t *language_to_json(const struct language *lang, const struct prober
 		json_decref(entry);
 	}
 	(void)json_object_set_new(object, "versions", versions);
-	if (lang->libraries[0]) {
+	if (lang->runtime.libraries[0]) {
 		bool available = json_is_true(json_object_get(object, "available"));
-		const char *const *names = (const char *const *)lang->libraries;
+		const char *const *names = (const char *const *)lang->runtime.libraries;
 		json_t *libraries = available ? language_libraries(lang, names, p) : NULL;
 
 		(void)json_object_set_new(object, "libraries",

@@ -79,7 +79,9 @@ static int teardown(void **state _unused_)
 }
 
 static const char *no_words[] = { NULL };
-static struct language language = { .name = "c", .runtime = "/bin/sh", .needs = no_words };
+static struct language language = { .name = "c",
+				    .runtime.path = "/bin/sh",
+				    .runtime.needs = no_words };
 
 static void make_key(const char *name, const char *text, const char *flag, char *ret)
 {
@@ -123,12 +125,12 @@ static void test_key(void **state _unused_)
 	in.files = two;
 	assert_int_equal(buildcache_key(&in, swapped), 0);
 	assert_string_equal(again, swapped);
-	language.runtime = "/bin/true";
+	language.runtime.path = "/bin/true";
 	assert_int_equal(buildcache_key(&in, swapped), 0);
 	assert_string_not_equal(again, swapped);
-	language.runtime = "/nonexistent";
+	language.runtime.path = "/nonexistent";
 	assert_int_equal(buildcache_key(&in, swapped), -ENOENT);
-	language.runtime = "/bin/sh";
+	language.runtime.path = "/bin/sh";
 }
 
 static struct request_file product_files[] = { { "program", { "\177ELF\0\1", 6 }, 0755 },

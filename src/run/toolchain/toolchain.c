@@ -137,20 +137,20 @@ static int missing(const struct language *lang, const char *image, const char *p
 			err, ERROR_RUNTIME, ENOPKG,
 			"%s is not installed: image '%.120s' has no %s; install the package "
 			"%s there",
-			lang->title, image, path, lang->package);
+			lang->title, image, path, lang->runtime.package);
 	return error_set(err, ERROR_RUNTIME, ENOPKG,
 			 "%s is not installed: %s is missing; install it with: apt install %s",
-			 lang->title, path, lang->package);
+			 lang->title, path, lang->runtime.package);
 }
 
 int language_available(const struct language *lang, const char *image, struct error *err)
 {
 	struct stat st;
 
-	if (stat_in_root(image, lang->runtime, &st) < 0 || !S_ISREG(st.st_mode) ||
+	if (stat_in_root(image, lang->runtime.path, &st) < 0 || !S_ISREG(st.st_mode) ||
 	    !(st.st_mode & 0111))
-		return missing(lang, image, lang->runtime, err);
-	for (const char **need = lang->needs; *need; need++) {
+		return missing(lang, image, lang->runtime.path, err);
+	for (const char **need = lang->runtime.needs; *need; need++) {
 		if (stat_in_root(image, *need, &st) < 0)
 			return missing(lang, image, *need, err);
 	}
@@ -214,15 +214,16 @@ int language_version(const struct language *lang, const struct prober *p, char *
 	ssize_t n;
 	int r;
 
-	if (!lang->version_argv[0] || !lang->version_prefix)
+	if (!lang->runtime.version_argv[0] || !lang->runtime.version_prefix)
 		return -ENODATA;
-	r = tool_identify(p->image, lang->runtime, &id);
+	r = tool_identify(p->image, lang->runtime.path, &id);
 	if (r < 0)
 		return r;
 	sha256_init(&hash);
 	sha256_update(&hash, &id, sizeof(id));
-	sha256_update(&hash, lang->version_prefix, strlen(lang->version_prefix) + 1);
-	for (const char **word = lang->version_argv; *word; word++)
+	sha256_update(&hash, lang->runtime.version_prefix,
+		      strlen(lang->runtime.version_prefix) + 1);
+	for (const char **word = lang->runtime.version_argv; *word; word++)
 		sha256_update(&hash, *word, strlen(*word) + 1);
 	sha256_final(&hash, key);
 	/* A sandboxed program printed the cached text: only a few bytes of plain text are accepted. */
@@ -237,14 +238,15 @@ int language_version(const struct language *lang, const struct prober *p, char *
 		r = probe(p,
 			  json_pack("{s:s, s:[{s:s, s:o}], s:{s:i}}", "language", lang->id,
 				    "stages", "name", "version", "argv",
-				    probe_words((const char *const *)lang->version_argv), "limits",
-				    "timeout", 20),
+				    probe_words((const char *const *)lang->runtime.version_argv),
+				    "limits", "timeout", 20),
 			  &out);
 		if (r >= 0)
 			r = extract_version(out.data ? out.data : "", number, sizeof(number));
 		if (r < 0)
 			return r;
-		(void)snprintf(version, sizeof(version), "%s%s", lang->version_prefix, number);
+		(void)snprintf(version, sizeof(version), "%s%s", lang->runtime.version_prefix,
+			       number);
 		if (dir_fd >= 0)
 			(void)!kept_write(dir_fd, key, version, strlen(version));
 	}

@@ -100,7 +100,8 @@ const char *language_called(const struct api *api, const char *word)
 	for (const struct language *const *l = api->sorted; word && *l; l++) {
 		if (strcasecmp((*l)->name, word) == 0)
 			return (*l)->name;
-		for (const char *const *alias = (const char *const *)(*l)->aliases; *alias; alias++)
+		for (const char *const *alias = (const char *const *)(*l)->known.aliases; *alias;
+		     alias++)
 			if (strcasecmp(*alias, word) == 0)
 				return (*l)->name;
 	}
@@ -118,7 +119,7 @@ static int languages_load(struct api *api, struct error *err)
 	if (r < 0)
 		return r;
 	for (size_t i = 0; i < n; i++, names++)
-		for (const char **alias = list[i]->aliases; *alias; alias++)
+		for (const char **alias = list[i]->known.aliases; *alias; alias++)
 			names++;
 	api->sorted = calloc(n + 1, sizeof(*api->sorted));
 	api->languages = calloc(names + 1, sizeof(*api->languages));
@@ -134,7 +135,7 @@ static int languages_load(struct api *api, struct error *err)
 		const char *dot = strrchr(l->source, '.');
 
 		api->languages[at++] = l->name;
-		for (const char **alias = l->aliases; *alias; alias++)
+		for (const char **alias = l->known.aliases; *alias; alias++)
 			api->languages[at++] = *alias;
 		api->tools[i] = (struct tool_language){ .name = l->name,
 							.extension = dot ? dot + 1 : "",
