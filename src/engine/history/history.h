@@ -95,7 +95,7 @@ bool history_tick(struct history *h);
 int history_begin(struct history *h, struct error *err) _must_check_;
 int history_commit(struct history *h, struct error *err) _must_check_;
 
-/* --- Writing: row-write.c --------------------------------------------------------------------------------------- */
+/* --- Writing: rows.c -------------------------------------------------------------------------------------------- */
 
 struct history_new {
 	const char *id;		       /* HISTORY_ID - 1 characters: [0-9a-z] after "ex_" */
@@ -151,7 +151,7 @@ int history_delete(struct history *h, const char *caller, const char *id,
 /* Deletes some of the caller's ended rows (NULL: every caller's); returns how many, 0 when none is left. */
 int history_delete_some(struct history *h, const char *caller, struct error *err) _must_check_;
 
-/* --- Reading: row-read.c, list.c -------------------------------------------------------------------------------- */
+/* --- Reading: rows.c, list.c ------------------------------------------------------------------------------------ */
 
 struct history_row {
 	int64_t row;

@@ -190,7 +190,7 @@ void disk_reserve_open(struct history *h);
 bool disk_reserve_spend(struct history *h); /* true: there is more room now than at the last try */
 void disk_reserve_probe(struct history *h);
 
-/* row-write.c */
+/* rows.c */
 bool id_is_valid(const char *id);
 /* May it be asked for at all? */
 int accept_check(const struct history_new *in) _must_check_;
@@ -232,7 +232,7 @@ int arrivals_settle(struct history *h) _must_check_;
 int arrivals_durations(const struct history *h, const struct history_past *past,
 		       int64_t ret_us[HISTORY_PAST_MAX]);
 
-/* row-read.c */
+/* rows.c */
 /* Only what ended by itself says how long the next run may take. */
 bool went_to_its_end(const char *status);
 int row_read(sqlite3_stmt *s, struct history_row *ret) _must_check_;
