@@ -168,7 +168,7 @@ def test_habits_of_docker(atoll):
     run = ["run", "-l", "bash", "-c", 'read x; echo "$A $x"']
     assert atoll.run([*run, "--rm", "-i", "-e", "A=5", "--net", "none"], input=b"in\n").out == "5 in\n"
     assert atoll.run([*run, "-qieA=6"], input=b"in\n").out == "6 in\n"
-    for words, way in [(["-w", "/tmp"], "--workdir: a program starts in /sandbox"), (["-v", "a:b"], "--file DEST=SRC"),
+    for words, way in [(["-w", "/tmp"], "--workdir: a program starts in /sandbox"), (["-v", "a:b"], "--volume: cannot open 'a'"),
                        (["-d"], "POST /v1/executions"), (["--privileged"], "no program gets a privilege")]:
         done = atoll.run([*run, *words])
         assert done.returncode == 125 and way in done.err and done.err.count("\n") == 1, done
