@@ -47,7 +47,7 @@ static int on_time(void *data, uint32_t events)
 
 	(void)events;
 	if (b->turns_left-- > 0)
-		source_set_time(b->timer, 0);
+		source_set_time(b->timer, clock_now_ns());
 	else
 		loop_stop(b->loop);
 	return 0;

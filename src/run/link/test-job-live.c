@@ -87,7 +87,7 @@ static int on_stop(void *data, uint32_t events)
 
 	(void)events;
 	if (b->turns_left-- > 0)
-		source_set_time(b->stop, 0);
+		source_set_time(b->stop, clock_now_ns());
 	else
 		loop_stop(b->loop);
 	return 0;

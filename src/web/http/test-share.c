@@ -98,7 +98,7 @@ static int tear_down(void **state)
 static void spin_until(struct server_fixture *f, char letter)
 {
 	while (!strchr(story, letter))
-		spin(f, 1);
+		spin_once(f);
 }
 
 static size_t count(char letter)
