@@ -58,34 +58,27 @@ static json_t *embedded_report(const char *id, const char *markdown)
 			 utf8_to_json(text.data, text.len, NULL));
 }
 
-static void run_explain_failure(struct mcp_work *w)
+static json_t *run_explain_failure(struct mcp_work *w, struct error *err)
 {
 	const char *id = work_text(w, "execution_id");
-	_cleanup_buf_ struct buf text = { 0 };
-	struct error err = { 0 };
-	json_t *report = NULL, *said, *embedded;
-	char *markdown;
+	_cleanup_free_ char *markdown = NULL;
+	json_auto_t *report = NULL, *text = NULL;
 
-	buf_init(&text, 4096);
-	if (engine_debug_report(w->app->engine, w->viewer, id, &report, &err) < 0 ||
-	    buf_printf(
-		    &text,
-		    "Explain why the execution %.60s failed, and how to fix it. Its debug report "
-		    "follows. Say first what went wrong in one sentence, then where (file and "
-		    "line), then what to change. If the report is not enough, read more with "
-		    "get_execution and read_output. If you are sure of a fix, run it and show "
-		    "that it works.",
-		    id) < 0) {
-		work_fail(w, &err);
-		return;
-	}
+	if (engine_debug_report(w->app->engine, w->viewer, id, &report, err) < 0)
+		return NULL;
 	markdown = engine_report_markdown(report);
-	json_decref(report);
-	said = mcp_user_says(text.data);
-	embedded = markdown ? embedded_report(id, markdown) : NULL;
-	free(markdown);
-	work_result(w, json_pack("{s:s, s:[o, o]}", "description", "Why an execution failed",
-				 "messages", said, embedded));
+	text = json_sprintf(
+		"Explain why the execution %.60s failed, and how to fix it. Its debug report "
+		"follows. Say first what went wrong in one sentence, then where (file and "
+		"line), then what to change. If the report is not enough, read more with "
+		"get_execution and read_output. If you are sure of a fix, run it and show "
+		"that it works.",
+		id);
+	if (!markdown || !text)
+		return NULL;
+	return json_pack("{s:s, s:[{s:s, s:{s:s, s:O}}, o]}", "description",
+			 "Why an execution failed", "messages", "role", "user", "content", "type",
+			 "text", "text", text, embedded_report(id, markdown));
 }
 
 static int get_explain_failure(struct mcp_call *call, const json_t *arguments)

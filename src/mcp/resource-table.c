@@ -35,141 +35,107 @@ static json_t *contents_of(const struct mcp_work *w, const char *mime_type, stru
 	return made;
 }
 
-static void answer_bytes(struct mcp_work *w, const char *mime_type, struct span bytes)
+static json_t *answer_bytes(const struct mcp_work *w, const char *mime_type, struct span bytes,
+			    struct error *err)
 {
-	struct error err = { 0 };
-
-	if (bytes.len <= CONTENT_BYTES_MAX) {
-		work_result(w, contents_of(w, mime_type, bytes));
-		return;
-	}
+	if (bytes.len <= CONTENT_BYTES_MAX)
+		return contents_of(w, mime_type, bytes);
 	(void)error_set(
-		&err, ERROR_TOO_LARGE, EFBIG,
+		err, ERROR_TOO_LARGE, EFBIG,
 		"The resource has %zu bytes; read it page by page with the tool read_output "
 		"or read_file.",
 		bytes.len);
-	work_fail(w, &err);
+	return NULL;
 }
 
-/* Closes the file. */
-static void answer_open_file(struct mcp_work *w, const struct engine_file *file)
+/* Closes the file. r: whether it could be opened. */
+static json_t *answer_open_file(const struct mcp_work *w, int r, const struct engine_file *file,
+				struct error *err)
 {
 	const size_t size = (size_t)MIN(file->size_bytes, (int64_t)CONTENT_BYTES_MAX + 1);
 	const struct text_source source = { .fd = file->fd, .size = file->size_bytes };
-	_cleanup_free_ char *bytes = malloc(size + 1);
+	_cleanup_free_ char *bytes = r < 0 ? NULL : malloc(size + 1);
 	ssize_t n = bytes ? text_read(&source, 0, bytes, size) : -ENOMEM;
-	struct error err = { 0 };
 
+	if (r < 0)
+		return NULL;
 	(void)fd_close(file->fd);
-	if (n == CONTENT_BYTES_MAX + 1) {
-		answer_bytes(w, NULL, (struct span){ bytes, (size_t)file->size_bytes });
-	} else if (n >= 0) {
-		answer_bytes(w, "text/plain", (struct span){ bytes, (size_t)n });
-	} else {
-		(void)error_set(&err, ERROR_INTERNAL, (int)-n, "the content cannot be read: %s",
-				strerror((int)-n));
-		work_fail(w, &err);
-	}
-}
-
-/* Takes over tree. */
-static void answer_tree(struct mcp_work *w, json_t *tree)
-{
-	char *text = tree ? json_dumps(tree, JSON_COMPACT | JSON_REAL_PRECISION(15)) : NULL;
-	struct error err = { 0 };
-
-	json_decref(tree);
-	if (text) {
-		answer_bytes(w, "application/json", span_of(text));
-	} else {
-		(void)error_oom(&err);
-		work_fail(w, &err);
-	}
-	free(text);
+	if (n == CONTENT_BYTES_MAX + 1)
+		n = (ssize_t)file->size_bytes;
+	if (n >= 0)
+		return answer_bytes(w, "text/plain", (struct span){ bytes, (size_t)n }, err);
+	(void)error_set(err, ERROR_INTERNAL, (int)-n, "the content cannot be read: %s",
+			strerror((int)-n));
+	return NULL;
 }
 
 /* --- executions --- */
 
-static void read_execution(struct mcp_work *w)
+static json_t *read_execution(struct mcp_work *w, struct error *err)
 {
-	struct error err = { 0 };
-	char *text = NULL;
+	_cleanup_free_ char *text = NULL;
 
-	if (engine_get_text(w->app->engine, w->viewer, work_text(w, "id"), &text, &err) < 0)
-		work_fail(w, &err);
-	else
-		answer_bytes(w, "application/json", span_of(text));
-	free(text);
+	if (engine_get_text(w->app->engine, w->viewer, work_text(w, "id"), &text, err) < 0)
+		return NULL;
+	return answer_bytes(w, "application/json", span_of(text), err);
 }
 
-static void read_stream(struct mcp_work *w)
+static json_t *read_stream(struct mcp_work *w, struct error *err)
 {
 	const char *uri = work_text(w, "uri");
-	const enum engine_stream stream = strcmp(uri + strlen(uri) - 6, "stderr") == 0
-						  ? ENGINE_STDERR
-						  : ENGINE_STDOUT;
+	const bool is_stderr = strcmp(uri + strlen(uri) - 6, "stderr") == 0;
+	const struct engine_output which = { work_text(w, "id"),
+					     is_stderr ? ENGINE_STDERR : ENGINE_STDOUT };
 	struct engine_file file = { .fd = -EBADF };
-	struct error err = { 0 };
+	int r = engine_output(w->app->engine, w->viewer, which, &file, err);
 
-	if (engine_output(w->app->engine, w->viewer,
-			  (struct engine_output){ work_text(w, "id"), stream }, &file, &err) < 0)
-		work_fail(w, &err);
-	else
-		answer_open_file(w, &file);
+	return answer_open_file(w, r, &file, err);
 }
 
-static void read_execution_file(struct mcp_work *w)
+static json_t *read_execution_file(struct mcp_work *w, struct error *err)
 {
 	const struct engine_path which = { work_text(w, "id"), work_text(w, "path") };
 	struct engine_file file = { .fd = -EBADF };
-	struct error err = { 0 };
+	int r = engine_file(w->app->engine, w->viewer, which, &file, err);
 
-	if (engine_file(w->app->engine, w->viewer, which, &file, &err) < 0)
-		work_fail(w, &err);
-	else
-		answer_open_file(w, &file);
+	return answer_open_file(w, r, &file, err);
 }
 
-static void read_report(struct mcp_work *w)
+static json_t *read_report(struct mcp_work *w, struct error *err)
 {
-	struct error err = { 0 };
-	json_t *report = NULL;
-	char *text;
+	json_auto_t *report = NULL;
+	_cleanup_free_ char *text = NULL;
 
-	if (engine_debug_report(w->app->engine, w->viewer, work_text(w, "id"), &report, &err) < 0) {
-		work_fail(w, &err);
-		return;
-	}
+	if (engine_debug_report(w->app->engine, w->viewer, work_text(w, "id"), &report, err) < 0)
+		return NULL;
 	text = engine_report_markdown(report);
-	answer_bytes(w, "text/markdown", span_of(text ? text : ""));
-	free(text);
-	json_decref(report);
+	return answer_bytes(w, "text/markdown", span_of(text ? text : ""), err);
 }
 
 /* --- sessions --- */
 
-static void read_session(struct mcp_work *w)
+static json_t *read_session(struct mcp_work *w, struct error *err)
 {
 	struct session *s = NULL;
-	struct error err = { 0 };
+	_cleanup_free_ char *text = NULL;
+	json_auto_t *tree = NULL;
 
-	if (session_find(w->app->sessions, w->viewer, work_text(w, "id"), &s, &err) < 0)
-		work_fail(w, &err);
-	else
-		answer_tree(w, session_to_json(s));
+	if (session_find(w->app->sessions, w->viewer, work_text(w, "id"), &s, err) < 0)
+		return NULL;
+	tree = session_to_json(s);
+	text = tree ? json_dumps(tree, JSON_COMPACT | JSON_REAL_PRECISION(15)) : NULL;
+	return text ? answer_bytes(w, "application/json", span_of(text), err) : NULL;
 }
 
-static void read_session_file(struct mcp_work *w)
+static json_t *read_session_file(struct mcp_work *w, struct error *err)
 {
 	_cleanup_free_ char *bytes = NULL;
-	struct error err = { 0 };
 	size_t len = 0;
 
 	(void)json_object_set(w->arguments, "session_id", json_object_get(w->arguments, "id"));
-	if (session_file_read(w, work_text(w, "path"), &bytes, &len, &err) < 0)
-		work_fail(w, &err);
-	else
-		answer_bytes(w, "text/plain", (struct span){ bytes, len });
+	if (session_file_read(w, work_text(w, "path"), &bytes, &len, err) < 0)
+		return NULL;
+	return answer_bytes(w, "text/plain", (struct span){ bytes, len }, err);
 }
 
 /* --- rows --- */

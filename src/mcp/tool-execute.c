@@ -31,61 +31,60 @@ json_t *tool_execute_input(const struct mcp_options *app)
 	return NULL;
 }
 
-static void answer_result(struct mcp_work *w, const struct tool_call *call, const json_t *result)
+static json_t *answer_result(struct mcp_work *w, const struct tool_call *call, const json_t *result)
 {
 	json_t *answer = tool_answer(call, result);
 	const char *status = json_string_value(json_object_get(answer, "status"));
 
-	work_answer(w, answer, images_of_result(w, result),
-		    !status || strcmp(status, "success") != 0);
+	w->images = images_of_result(w, result);
+	w->is_error = !status || strcmp(status, "success") != 0;
+	return answer;
 }
 
-void run_execute_code(struct mcp_work *w)
+json_t *run_execute_code(struct mcp_work *w, struct error *err)
 {
 	const struct tool_limits none = { 0 }, *limits = w->app->tool_limits;
 	const struct tool_options options = { w->app->languages, w->app->timeout_max,
 					      limits ? *limits : none };
 	struct tool_call call = { 0 };
 	struct execution *x = NULL;
-	struct error err = { 0 };
 	struct work_request request = { 0 };
+	json_t *made;
 	int r = tool_read(w->arguments, &options, &call);
 
+	w->is_error = true;
 	if (r < 0 || call.answer) {
-		work_answer(w, json_incref(call.answer), NULL, true);
+		made = json_incref(call.answer);
 		tool_done(&call);
-		return;
+		return made;
 	}
 	request.body = call.turn ? call.turn : call.request;
 	request.timeout = call.timeout;
 	if (call.turn)
-		r = session_get(w->app->sessions, w->caller, call.request, &request.session, &err);
+		r = session_get(w->app->sessions, w->caller, call.request, &request.session, err);
 	if (r == 0)
-		r = work_execute(w, &request, &x, &err);
-	if (r == 0)
-		answer_result(w, &call, execution_result(x));
-	else if (r != -ECANCELED)
-		work_answer(w, tool_refusal(&err), NULL, true);
+		r = work_execute(w, &request, &x, err);
+	made = r == 0		 ? answer_result(w, &call, execution_result(x))
+	       : r == -ECANCELED ? NULL
+				 : tool_refusal(err);
 	(void)execution_unref(x);
 	tool_done(&call);
+	return made;
 }
 
 /* --- the answer of a task, from the history --- */
 
-void run_execute_recall(struct mcp_work *w)
+json_t *run_execute_recall(struct mcp_work *w, struct error *err)
 {
 	const char *id = work_text(w, "execution_id");
 	json_auto_t *request = NULL, *result = NULL;
 	struct tool_call call = { 0 };
-	struct error err = { 0 };
-	int r = engine_request(w->app->engine, w->viewer, id, &request, &err);
+	int r = engine_request(w->app->engine, w->viewer, id, &request, err);
 
 	if (r == 0)
-		r = engine_get(w->app->engine, w->viewer, id, &result, &err);
+		r = engine_get(w->app->engine, w->viewer, id, &result, err);
 	call.timeout = json_number_value(
 		json_object_get(json_object_get(request, "limits"), "timeout"));
-	if (r < 0)
-		work_answer(w, tool_refusal(&err), NULL, true);
-	else
-		answer_result(w, &call, result);
+	w->is_error = true;
+	return r < 0 ? tool_refusal(err) : answer_result(w, &call, result);
 }

@@ -260,21 +260,16 @@ static int given_bytes(const struct mcp_work *w, char **ret_decoded, struct span
 	return 0;
 }
 
-void run_write_file(struct mcp_work *w)
+json_t *run_write_file(struct mcp_work *w, struct error *err)
 {
 	_cleanup_free_ char *decoded = NULL;
 	const char *path = work_text(w, "path");
 	struct span bytes = { 0 };
-	struct error err = { 0 };
-	int r = given_bytes(w, &decoded, &bytes, &err);
 
-	if (r == 0)
-		r = session_file_write(w, path, bytes, &err);
-	if (r < 0)
-		work_refuse(w, &err);
-	else
-		work_answer(w, json_pack("{s:s, s:I}", "path", path, "size", (json_int_t)bytes.len),
-			    NULL, false);
+	if (given_bytes(w, &decoded, &bytes, err) < 0 ||
+	    session_file_write(w, path, bytes, err) < 0)
+		return NULL;
+	return json_pack("{s:s, s:I}", "path", path, "size", (json_int_t)bytes.len);
 }
 
 /* --- read_file --- */
@@ -301,26 +296,15 @@ static json_t *image_content(const struct mcp_work *w, const struct text_source 
 	return block ? json_pack("[o]", block) : NULL;
 }
 
-static void answer_file(struct mcp_work *w, const struct text_source *text)
+static json_t *answer_file(struct mcp_work *w, const struct text_source *text, struct error *err)
 {
-	json_t *images = image_content(w, text), *page;
-	struct error err = { 0 };
-
-	if (images) {
-		work_answer(w,
-			    json_pack("{s:s, s:n, s:n, s:n, s:n, s:n, s:n, s:I, s:b, s:b, s:s}",
-				      "text", "", "first_line", "last_line", "total_lines",
-				      "matches", "next_line", "next_offset", "size",
-				      (json_int_t)text->size, "complete", 1, "binary", 1, "note",
-				      "It is an image; it follows."),
-			    images, false);
-		return;
-	}
-	page = text_page_of(w, &(struct page_source){ *text, true }, &err);
-	if (page)
-		work_answer(w, page, NULL, false);
-	else if (err.code != ERROR_NONE)
-		work_refuse(w, &err);
+	w->images = image_content(w, text);
+	if (!w->images)
+		return text_page_of(w, &(struct page_source){ *text, true }, err);
+	return json_pack("{s:s, s:n, s:n, s:n, s:n, s:n, s:n, s:I, s:b, s:b, s:s}", "text", "",
+			 "first_line", "last_line", "total_lines", "matches", "next_line",
+			 "next_offset", "size", (json_int_t)text->size, "complete", 1, "binary", 1,
+			 "note", "It is an image; it follows.");
 }
 
 static int open_execution_file(const struct mcp_work *w, const char *path, struct engine_file *ret,
@@ -338,25 +322,26 @@ static int open_execution_file(const struct mcp_work *w, const char *path, struc
 	return r;
 }
 
-void run_read_file(struct mcp_work *w)
+json_t *run_read_file(struct mcp_work *w, struct error *err)
 {
 	const char *path = work_text(w, "path");
 	struct engine_file file = { .fd = -EBADF };
 	_cleanup_free_ char *bytes = NULL;
-	struct error err = { 0 };
+	json_t *made = NULL;
 	size_t len = 0;
-	int r = check_owner(w, &err);
+	int r = check_owner(w, err);
 
 	if (r == 0 && work_text(w, "session_id"))
-		r = session_file_read(w, path, &bytes, &len, &err);
+		r = session_file_read(w, path, &bytes, &len, err);
 	else if (r == 0)
-		r = open_execution_file(w, path, &file, &err);
-	if (r < 0)
-		work_refuse(w, &err);
-	else
-		answer_file(w, &(struct text_source){ bytes ? -1 : file.fd, bytes,
-						      bytes ? (int64_t)len : file.size_bytes });
+		r = open_execution_file(w, path, &file, err);
+	if (r == 0)
+		made = answer_file(w,
+				   &(struct text_source){ bytes ? -1 : file.fd, bytes,
+							  bytes ? (int64_t)len : file.size_bytes },
+				   err);
 	(void)fd_close(file.fd);
+	return made;
 }
 
 /* --- list_files --- */
@@ -435,18 +420,13 @@ static int execution_files(const struct mcp_work *w, json_t **ret, struct error 
 	return 0;
 }
 
-void run_list_files(struct mcp_work *w)
+json_t *run_list_files(struct mcp_work *w, struct error *err)
 {
-	json_t *entries = NULL;
-	struct error err = { 0 };
-	int r = check_owner(w, &err);
+	json_auto_t *entries = NULL;
+	int r = check_owner(w, err);
 
 	if (r == 0)
-		r = work_text(w, "session_id") ? session_file_list(w, &entries, &err)
-					       : execution_files(w, &entries, &err);
-	if (r < 0)
-		work_refuse(w, &err);
-	else
-		work_answer(w, files_page(entries, work_text(w, "after")), NULL, false);
-	json_decref(entries);
+		r = work_text(w, "session_id") ? session_file_list(w, &entries, err)
+					       : execution_files(w, &entries, err);
+	return r < 0 ? NULL : files_page(entries, work_text(w, "after"));
 }

@@ -18,63 +18,51 @@ static bool has_failed(const json_t *result)
 	return json_is_false(json_object_get(result, "success"));
 }
 
-static void answer_execution(struct mcp_work *w, bool as_run)
+json_t *run_get_execution(struct mcp_work *w, struct error *err)
 {
 	const char *id = work_text(w, "execution_id");
-	struct brief_view view = { 0 };
-	json_t *result = NULL, *analysis = NULL, *images;
-	struct error err = { 0 };
+	json_auto_t *result = NULL, *analysis = NULL;
+	struct brief_view view;
 
-	if (engine_get(w->app->engine, w->viewer, id, &result, &err) < 0) {
-		if (err.code == ERROR_NOT_FOUND)
-			(void)tool_no_execution(id, &err);
-		work_refuse(w, &err);
-		return;
+	if (engine_get(w->app->engine, w->viewer, id, &result, err) < 0) {
+		if (err->code == ERROR_NOT_FOUND)
+			(void)tool_no_execution(id, err);
+		return NULL;
 	}
 	if (has_failed(result))
-		(void)!engine_analysis(w->app->engine, w->viewer, id, &analysis, &err);
-	images = images_of_result(w, result);
-	view = (struct brief_view){ result, analysis, (int)json_array_size(images) };
-	/* Reading about a failure is no failure. */
-	work_answer(w, brief_result(&view), images, as_run && has_failed(result));
-	json_decref(analysis);
-	json_decref(result);
+		(void)!engine_analysis(w->app->engine, w->viewer, id, &analysis, NULL);
+	w->images = images_of_result(w, result);
+	/* Where it is the answer to the run itself; reading about a failure is no failure. */
+	w->is_error = w->run == run_run_recall && has_failed(result);
+	view = (struct brief_view){ result, analysis, (int)json_array_size(w->images) };
+	return brief_result(&view);
 }
 
-void run_get_execution(struct mcp_work *w)
+json_t *run_run_recall(struct mcp_work *w, struct error *err)
 {
-	answer_execution(w, false);
-}
-
-void run_run_recall(struct mcp_work *w)
-{
-	answer_execution(w, true);
+	return run_get_execution(w, err);
 }
 
 /* --- read_output --- */
 
-void run_read_output(struct mcp_work *w)
+json_t *run_read_output(struct mcp_work *w, struct error *err)
 {
 	const char *stream = work_text(w, "stream"), *id = work_text(w, "execution_id");
 	const struct engine_output which = { id, stream && strcmp(stream, "stderr") == 0
 							 ? ENGINE_STDERR
 							 : ENGINE_STDOUT };
 	struct engine_file file = { .fd = -EBADF };
-	struct error err = { 0 };
 	json_t *page = NULL;
 
-	if (engine_output(w->app->engine, w->viewer, which, &file, &err) == 0)
+	if (engine_output(w->app->engine, w->viewer, which, &file, err) == 0)
 		page = text_page_of(w,
 				    &(struct page_source){ { file.fd, NULL, file.size_bytes },
 							   !file.growing && !file.cut },
-				    &err);
-	else if (err.code == ERROR_NOT_FOUND)
-		(void)tool_no_execution(id, &err);
+				    err);
+	else if (err->code == ERROR_NOT_FOUND)
+		(void)tool_no_execution(id, err);
 	(void)fd_close(file.fd);
-	if (page)
-		work_answer(w, page, NULL, false);
-	else if (err.code != ERROR_NONE)
-		work_refuse(w, &err);
+	return page;
 }
 
 /* --- search_history --- */
@@ -137,7 +125,7 @@ static json_t *found_page(struct mcp_work *w, const json_t *tree)
 	return json_pack("{s:o, s:O}", "executions", list, "next", next);
 }
 
-void run_search_history(struct mcp_work *w)
+json_t *run_search_history(struct mcp_work *w, struct error *err)
 {
 	struct engine_query query = {
 		.caller = w->viewer,
@@ -148,17 +136,11 @@ void run_search_history(struct mcp_work *w)
 		.cursor = work_text(w, "cursor"),
 		.limit = work_number(w, "limit", FOUND_DEFAULT),
 	};
-	struct error err = { 0 };
-	json_t *tree = NULL;
-	int r = read_time(w, "since", &query.since_ns, &err);
+	json_auto_t *tree = NULL;
 
-	if (r == 0)
-		r = read_time(w, "until", &query.until_ns, &err);
-	if (r == 0)
-		r = engine_list(w->app->engine, &query, &tree, &err);
-	if (r < 0)
-		work_refuse(w, &err);
-	else
-		work_answer(w, found_page(w, tree), NULL, false);
-	json_decref(tree);
+	if (read_time(w, "since", &query.since_ns, err) < 0 ||
+	    read_time(w, "until", &query.until_ns, err) < 0 ||
+	    engine_list(w->app->engine, &query, &tree, err) < 0)
+		return NULL;
+	return found_page(w, tree);
 }

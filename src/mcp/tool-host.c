@@ -68,18 +68,14 @@ static json_t *brief_languages(const struct mcp_options *app, const json_t *tree
 	return json_pack("{s:o}", "languages", list);
 }
 
-void run_list_languages(struct mcp_work *w)
+json_t *run_list_languages(struct mcp_work *w, struct error *err)
 {
 	struct work_reply reply = { .work = w };
-	struct error err = { 0 };
 	int r = executor_ask(w->app->executor, EXECUTOR_LANGUAGES,
-			     (struct executor_asker){ &reply, on_languages }, &err);
-	json_auto_t *tree = work_await(&reply, r, &err);
+			     (struct executor_asker){ &reply, on_languages }, err);
+	json_auto_t *tree = work_await(&reply, r, err);
 
-	if (tree)
-		work_answer(w, brief_languages(w->app, tree), NULL, false);
-	else
-		work_refuse(w, &err);
+	return tree ? brief_languages(w->app, tree) : NULL;
 }
 
 /* --- explain_policy --- */
@@ -109,25 +105,20 @@ static json_t *rules_of(const json_t *decision)
 	return list;
 }
 
-void run_explain_policy(struct mcp_work *w)
+json_t *run_explain_policy(struct mcp_work *w, struct error *err)
 {
 	/* The arguments as a request: with code, which no policy looks at. */
 	json_auto_t *request = json_pack("{s:s, s:s}", "language", "python", "code", "0");
 	json_auto_t *decision = NULL;
-	struct error err = { 0 };
 	int r = request && json_object_update(request, w->arguments) == 0
-			? executor_explain(w->app->executor, request, &decision, &err)
-			: error_oom(&err);
-	const bool refused = err.code == ERROR_INPUT || err.code == ERROR_POLICY ||
-			     err.code == ERROR_RUNTIME;
+			? executor_explain(w->app->executor, request, &decision, err)
+			: error_oom(err);
 
-	if (r < 0 && !refused)
-		work_refuse(w, &err);
-	else
-		work_answer(w,
-			    json_pack("{s:b, s:s?, s:s?, s:o, s:o}", "allowed", r == 0, "refusal",
-				      r < 0 ? err.text : NULL, "field",
-				      r < 0 && err.field[0] ? err.field : NULL, "rules",
-				      rules_of(decision), "policies", policy_names(w)),
-			    NULL, false);
+	if (r < 0 && err->code != ERROR_INPUT && err->code != ERROR_POLICY &&
+	    err->code != ERROR_RUNTIME)
+		return NULL;
+	return json_pack("{s:b, s:s?, s:s?, s:o, s:o}", "allowed", r == 0, "refusal",
+			 r < 0 ? err->text : NULL, "field",
+			 r < 0 && err->field[0] ? err->field : NULL, "rules", rules_of(decision),
+			 "policies", policy_names(w));
 }

@@ -36,34 +36,22 @@ static void on_session(void *data, struct session *s, const struct error *err)
 	work_replied(data, !err && s ? session_to_json(s) : NULL, err);
 }
 
-/* The session lives on when the call was let go. */
-static void answer_session(struct mcp_work *w, struct work_reply *reply, int r, struct error *err)
-{
-	json_t *session = work_await(reply, r, err);
-
-	if (session)
-		work_answer(w, brief_session(session), NULL, false);
-	else
-		work_refuse(w, err);
-}
-
 /* --- create_session --- */
 
-void run_create_session(struct mcp_work *w)
+json_t *run_create_session(struct mcp_work *w, struct error *err)
 {
 	struct work_reply reply = { .work = w };
 	struct session *s = NULL;
-	struct error err = { 0 };
 	int r = session_create(w->app->sessions, w->caller, w->arguments,
-			       (struct session_reply){ &reply, on_session }, &err);
-	const json_t *made = work_await(&reply, r, &err);
+			       (struct session_reply){ &reply, on_session }, err);
+	json_t *made = work_await(&reply, r, err);
 
 	/* No client would ever know the id of a session whose call was cancelled. */
 	if (made && (w->cancelled || !w->call) &&
 	    session_find(w->app->sessions, w->caller,
 			 json_string_value(json_object_get(made, "id")), &s, NULL) == 0)
 		session_close(s);
-	answer_session(w, &reply, r, &err);
+	return made ? brief_session(made) : NULL;
 }
 
 /* --- run_in_session --- */
@@ -111,18 +99,6 @@ static json_t *analysis_of(struct mcp_work *w, const json_t *result)
 	return a.made;
 }
 
-static void answer_run(struct mcp_work *w, const json_t *result)
-{
-	json_t *analysis = analysis_of(w, result), *images = images_of_result(w, result);
-	const struct brief_view view = { .result = result,
-					 .analysis = analysis,
-					 .images = (int)json_array_size(images) };
-
-	work_answer(w, brief_result(&view), images,
-		    !json_is_true(json_object_get(result, "success")));
-	json_decref(analysis);
-}
-
 /* {"code", "limits", "globals"} */
 static json_t *turn_body(const struct mcp_work *w)
 {
@@ -138,22 +114,29 @@ static json_t *turn_body(const struct mcp_work *w)
 			 "limits", limits, "globals", globals);
 }
 
-void run_in_session(struct mcp_work *w)
+json_t *run_in_session(struct mcp_work *w, struct error *err)
 {
 	struct work_request request = { .body = turn_body(w) };
+	json_auto_t *analysis = NULL;
+	struct brief_view view = { 0 };
 	struct execution *x = NULL;
-	struct error err = { 0 };
-	int r = request.body ? tool_session(w, &request.session, &err) : error_oom(&err);
+	json_t *made = NULL;
+	int r = request.body ? tool_session(w, &request.session, err) : error_oom(err);
 
 	request.timeout = json_number_value(json_object_get(w->arguments, "timeout"));
 	if (r == 0)
-		r = work_execute(w, &request, &x, &err);
+		r = work_execute(w, &request, &x, err);
 	json_decref(request.body);
-	if (r == 0)
-		answer_run(w, execution_result(x));
-	else if (r != -ECANCELED)
-		work_refuse(w, &err);
+	if (r == 0) {
+		view.result = execution_result(x);
+		view.analysis = analysis = analysis_of(w, view.result);
+		w->images = images_of_result(w, view.result);
+		w->is_error = !json_is_true(json_object_get(view.result, "success"));
+		view.images = (int)json_array_size(w->images);
+		made = brief_result(&view);
+	}
 	(void)execution_unref(x);
+	return made;
 }
 
 /* --- fork_session --- */
@@ -167,49 +150,41 @@ static void on_forks(void *data, struct session *const *list, size_t n, const st
 	work_replied(data, sessions, err);
 }
 
-void run_fork_session(struct mcp_work *w)
+json_t *run_fork_session(struct mcp_work *w, struct error *err)
 {
 	struct work_reply reply = { .work = w };
 	struct session *s = NULL;
-	struct error err = { 0 };
 	json_t *sessions;
-	int r = tool_session(w, &s, &err);
+	int r = tool_session(w, &s, err);
 
 	if (r == 0)
 		r = session_fork(s, work_number(w, "count", 1),
-				 (struct session_fork_reply){ &reply, on_forks }, &err);
-	sessions = work_await(&reply, r, &err);
-	if (sessions)
-		work_answer(w, json_pack("{s:o}", "sessions", sessions), NULL, false);
-	else
-		work_refuse(w, &err);
+				 (struct session_fork_reply){ &reply, on_forks }, err);
+	sessions = work_await(&reply, r, err);
+	return sessions ? json_pack("{s:o}", "sessions", sessions) : NULL;
 }
 
 /* --- reset_session, close_session --- */
 
-void run_reset_session(struct mcp_work *w)
+json_t *run_reset_session(struct mcp_work *w, struct error *err)
 {
 	struct work_reply reply = { .work = w };
 	struct session *s = NULL;
-	struct error err = { 0 };
-	int r = tool_session(w, &s, &err);
+	json_t *session;
+	int r = tool_session(w, &s, err);
 
 	if (r == 0)
-		r = session_reset(s, (struct session_reply){ &reply, on_session }, &err);
-	answer_session(w, &reply, r, &err);
+		r = session_reset(s, (struct session_reply){ &reply, on_session }, err);
+	session = work_await(&reply, r, err);
+	return session ? brief_session(session) : NULL;
 }
 
-void run_close_session(struct mcp_work *w)
+json_t *run_close_session(struct mcp_work *w, struct error *err)
 {
 	struct session *s = NULL;
-	struct error err = { 0 };
 
-	if (tool_session(w, &s, &err) < 0) {
-		work_refuse(w, &err);
-		return;
-	}
+	if (tool_session(w, &s, err) < 0)
+		return NULL;
 	session_close(s);
-	work_answer(w,
-		    json_pack("{s:s, s:b}", "session_id", work_text(w, "session_id"), "closed", 1),
-		    NULL, false);
+	return json_pack("{s:s, s:b}", "session_id", work_text(w, "session_id"), "closed", 1);
 }

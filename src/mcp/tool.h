@@ -19,7 +19,7 @@ struct mcp_tool {
 	 * `input_schema` says what there is to say, and nothing is checked.
 	 */
 	const char *shape;
-	/* The work of one call, on a fiber of its own; it answers with work_answer() or work_refuse(). NULL: `call` instead. */
+	/* The work of one call, on a fiber of its own. NULL: `call` instead. */
 	mcp_run *run;
 	/* New references, made once at the start. No output_schema: any object of a tool with `run`; otherwise none is promised. */
 	json_t *(*input_schema)(const struct mcp_options *app);

@@ -11,6 +11,7 @@
 #include "base/loop/worker.h"
 #include "base/utf8.h"
 #include "mcp/brief.h"
+#include "mcp/mcp-private.h"
 #include "mcp/tool-shapes.h"
 #include "session/session.h"
 
@@ -27,6 +28,7 @@ enum {
 static void work_free(struct mcp_work *w)
 {
 	json_decref(w->arguments);
+	json_decref(w->images);
 	free(w->caller);
 	free(w->viewer);
 	free(w);
@@ -60,18 +62,54 @@ static void on_call_free(void *data)
 
 static const struct mcp_call_ops work_ops = { .cancel = on_call_cancelled, .free = on_call_free };
 
+/* Text and images; NULL: no memory. */
+static json_t *content_of(const json_t *structured, json_t *images)
+{
+	char *text = json_dumps(structured, JSON_COMPACT | JSON_REAL_PRECISION(15));
+	json_t *content = text ? json_pack("[o]", mcp_text(text, strlen(text))) : NULL;
+
+	free(text);
+	if (content && (!images || json_array_extend(content, images) == 0))
+		return content;
+	json_decref(content);
+	return NULL;
+}
+
+/* Takes over made. It says nothing when there is no call any more. */
+static void work_end(struct mcp_work *w, json_t *made, struct error *err)
+{
+	struct mcp_call *call = TAKE_PTR(w->call);
+	const char *uri = work_text(w, "uri");
+	json_t *content = call && call->tool && made ? content_of(made, w->images) : NULL;
+
+	if (err->code == ERROR_NONE && w->cancelled)
+		(void)error_set(err, ERROR_INTERNAL, ECANCELED, "The call was cancelled.");
+	else if (err->code == ERROR_NONE)
+		(void)error_oom(err);
+	if (content) {
+		mcp_call_answer(call, (struct mcp_answer){ content, made, w->is_error });
+		return;
+	}
+	if (call && !call->tool && made) {
+		mcp_call_result(call, made);
+		return;
+	}
+	json_decref(made);
+	if (call && call->tool)
+		mcp_call_refuse(call, err);
+	else if (call && uri && err->code == ERROR_NOT_FOUND)
+		mcp_call_no_resource(call, uri);
+	else if (call)
+		mcp_call_error(call, err);
+}
+
 static void run_work(void *data)
 {
-	static const struct error cancelled = { .code = ERROR_INTERNAL,
-						.errnum = ECANCELED,
-						.text = "The call was cancelled." };
 	struct mcp_work *w = data;
+	struct error err = { 0 };
 
 	w->fiber = fiber_current();
-	w->run(w);
-	/* A cancelled one may have stopped half-way. */
-	if (w->call)
-		work_refuse(w, &cancelled);
+	work_end(w, w->run(w, &err), &err);
 	w->fiber = NULL;
 	w->ended = true;
 	assert(!w->call);
@@ -119,68 +157,6 @@ int64_t work_number(const struct mcp_work *w, const char *key, int64_t otherwise
 	const json_t *value = json_object_get(w->arguments, key);
 
 	return json_is_integer(value) ? json_integer_value(value) : otherwise;
-}
-
-/* Text and images; NULL: no memory. */
-static json_t *content_of(const json_t *structured, json_t *images)
-{
-	char *text = json_dumps(structured, JSON_COMPACT | JSON_REAL_PRECISION(15));
-	json_t *content = text ? json_pack("[o]", mcp_text(text, strlen(text))) : NULL;
-
-	free(text);
-	if (content && (!images || json_array_extend(content, images) == 0))
-		return content;
-	json_decref(content);
-	return NULL;
-}
-
-void work_answer(struct mcp_work *w, json_t *structured, json_t *images, bool is_error)
-{
-	struct mcp_answer answer = { .structured = structured, .is_error = is_error };
-	struct mcp_call *call = TAKE_PTR(w->call);
-	struct error err = { 0 };
-
-	if (structured)
-		answer.content = content_of(structured, images);
-	json_decref(images);
-	if (!answer.content || !call) {
-		json_decref(structured);
-		json_decref(answer.content);
-		(void)error_oom(&err);
-		if (call)
-			mcp_call_refuse(call, &err);
-		return;
-	}
-	mcp_call_answer(call, answer);
-}
-
-void work_result(struct mcp_work *w, json_t *result)
-{
-	struct mcp_call *call = TAKE_PTR(w->call);
-
-	if (call)
-		mcp_call_result(call, result);
-	else
-		json_decref(result);
-}
-
-void work_fail(struct mcp_work *w, const struct error *err)
-{
-	struct mcp_call *call = TAKE_PTR(w->call);
-	const char *uri = work_text(w, "uri");
-
-	if (call && uri && err->code == ERROR_NOT_FOUND)
-		mcp_call_no_resource(call, uri);
-	else if (call)
-		mcp_call_error(call, err);
-}
-
-void work_refuse(struct mcp_work *w, const struct error *err)
-{
-	struct mcp_call *call = TAKE_PTR(w->call);
-
-	if (call)
-		mcp_call_refuse(call, err);
 }
 
 void work_wait(int64_t until_ns)

@@ -2,9 +2,9 @@
 /*
  * The work of one call on a fiber of its own: sequential code that waits for executions, sessions and the worker.
  *
- *   work_begin ─▶ run(work), on the fiber … work_wait … ─▶ work_answer or work_refuse, once ─▶ returns: it is gone
+ *   work_begin ─▶ run(work), on the fiber … work_wait … ─▶ gives the answer, or says why there is none: the work is gone
  *
- * When the client cancels, `cancelled` is set and the fiber is woken; run stops what it began and answers, in vain. When the server lets
+ * When the client cancels, `cancelled` is set and the fiber is woken; run stops what it began and returns, in vain. When the server lets
  * the call go, `call` is NULL: run stops waiting for what it can forget and returns.
  */
 #pragma once
@@ -17,7 +17,11 @@ struct fiber;
 struct session;
 
 struct mcp_work;
-typedef void mcp_run(struct mcp_work *w);
+/*
+ * Gives the answer, which is passed on: the structuredContent of a tool, or the result of another method. NULL: err says why; or it says
+ * nothing, when the call was cancelled or let go.
+ */
+typedef json_t *mcp_run(struct mcp_work *w, struct error *err);
 
 struct mcp_work {
 	struct mcp_call *call; /* NULL: answered, or let go */
@@ -29,6 +33,8 @@ struct mcp_work {
 	bool cancelled;
 	bool ended, released; /* the fiber has returned; the call's end is known */
 	mcp_run *run;
+	json_t *images; /* content blocks that follow a tool's answer; or NULL */
+	bool is_error;	/* the tool has failed, although there is an answer */
 };
 
 /* Takes a reference on arguments. 0, or a negative errno: run was not called. */
@@ -36,16 +42,6 @@ int work_begin(struct mcp_call *call, const json_t *arguments, mcp_run *run) _mu
 /* The text of an argument; NULL: it is absent or null. */
 const char *work_text(const struct mcp_work *w, const char *key);
 int64_t work_number(const struct mcp_work *w, const char *key, int64_t otherwise);
-
-/* --- Answers: each ends the work's call, and does nothing when there is none any more --- */
-
-/* Takes over both; structured NULL: no memory. images: content blocks that follow the text, or NULL. */
-void work_answer(struct mcp_work *w, json_t *structured, json_t *images, bool is_error);
-void work_refuse(struct mcp_work *w, const struct error *err);
-
-/* The same for what is no tool: a result as it is, or an error of the protocol. An argument `uri` names the resource that is missing. */
-void work_result(struct mcp_work *w, json_t *result);
-void work_fail(struct mcp_work *w, const struct error *err);
 
 /* --- Waiting --- */
 

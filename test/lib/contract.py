@@ -24,9 +24,9 @@ def closed(node):
 
 
 def values(kind, body):
-    """The JSON texts of a body."""
+    """The JSON texts of a body. An MCP answer that takes seconds begins with an event without data, to go on behind."""
     if kind == "text/event-stream":
-        return [line[6:] for line in body.split(b"\n") if line.startswith(b"data: ")]
+        return [line[6:] for line in body.split(b"\n") if line.startswith(b"data: ") and line != b"data: "]
     return body.split(b"\n")[:-1] if kind == "application/x-ndjson" else [body]
 
 

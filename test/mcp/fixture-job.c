@@ -75,17 +75,14 @@ static int run_python(struct mcp_call *call, json_t *code)
 	return 0;
 }
 
-static void recall_job(struct mcp_work *w)
+static json_t *recall_job(struct mcp_work *w, struct error *err)
 {
-	const char *id = work_text(w, "execution_id");
-	struct error err = { 0 };
-	json_t *result = NULL;
+	json_auto_t *result = NULL;
 
-	if (engine_get(w->app->engine, w->viewer, id, &result, &err) < 0)
-		work_fail(w, &err);
-	else
+	/* The answer has content of its own, so it is given here. */
+	if (engine_get(w->app->engine, w->viewer, work_text(w, "execution_id"), &result, err) == 0)
 		answer_result(TAKE_PTR(w->call), result);
-	json_decref(result);
+	return NULL;
 }
 
 static int call_slow(struct mcp_call *call, const json_t *arguments)
