@@ -216,7 +216,7 @@ struct atoll *atoll_free(struct atoll *a)
 
 /* Gives the caller the results that it asked for. */
 static int report_result(const struct local_run *run, const struct result *res, char **result_json,
-			 struct error *err)
+			 json_t **result_tree, struct error *err)
 {
 	const struct atoll_run_options *o = &run->options;
 	char notice[512];
@@ -229,6 +229,10 @@ static int report_result(const struct local_run *run, const struct result *res, 
 		*o->notice = strdup(notice);
 	if (o->reduced && reduced_text(&res->isolation, notice, sizeof(notice)) > 0)
 		*o->reduced = strdup(notice);
+	if (result_tree) {
+		*result_tree = result_to_json(res);
+		return *result_tree ? 0 : error_oom(err);
+	}
 	if (!result_json)
 		return 0;
 	*result_json = result_to_text(res);
@@ -244,16 +248,18 @@ static int pass_output(void *data, const struct run_event *event)
 			    event->output.bytes.data, event->output.bytes.len);
 }
 
-int atoll_run(struct atoll *a, const char *request_json, const struct atoll_run_options *options,
-	      char **result_json, char **problem)
+/* Of text or root, one is NULL; so is one of result_json and result_tree, or both. */
+static int run_any(struct atoll *a, const char *text, json_t *root,
+		   const struct atoll_run_options *options, char **result_json,
+		   json_t **result_tree, char **problem)
 {
-	const struct document doc = { "request", request_json, strlen(request_json) };
+	const struct document doc = { "request", text, text ? strlen(text) : 0 };
 	struct local_run run = { .atoll = a, .output_fd = -EBADF, .accepted_ns = clock_now_ns() };
 	struct result *res = NULL;
 	struct error err = { 0 };
-	json_t *root = NULL;
 	int r, reported;
 
+	(void)json_incref(root);
 	if (options)
 		memcpy(&run.options, options, MIN(options->size, sizeof(run.options)));
 	if (run.options.on_output)
@@ -264,19 +270,31 @@ int atoll_run(struct atoll *a, const char *request_json, const struct atoll_run_
 		*run.options.exit_code = 125;
 	/* A forked broker starts while this process parses. */
 	r = atoll_link(a, &err);
-	if (r >= 0)
+	if (r >= 0 && !root)
 		r = json_parse(&doc, &root, &err);
 	if (r >= 0)
 		r = flow_run(&run, root, &res, &err);
 	else
 		res = flow_refusal(&run, &err);
-	reported = report_result(&run, res, result_json, &err);
+	reported = report_result(&run, res, result_json, result_tree, &err);
 	if (r >= 0)
 		r = reported;
 	(void)result_free(res);
 	flow_close(&run);
 	json_decref(root);
 	return r < 0 ? refuse_call(&err, r, problem) : 0;
+}
+
+int atoll_run(struct atoll *a, const char *request_json, const struct atoll_run_options *options,
+	      char **result_json, char **problem)
+{
+	return run_any(a, request_json, NULL, options, result_json, NULL, problem);
+}
+
+int atoll_run_tree(struct atoll *a, json_t *request, const struct atoll_run_options *options,
+		   struct atoll_run_result result, char **problem)
+{
+	return run_any(a, NULL, request, options, result.json, result.tree, problem);
 }
 
 static int hand_out(json_t *tree, char **json, char **problem)

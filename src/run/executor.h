@@ -161,5 +161,14 @@ int executor_explain(struct executor *s, json_t *root, json_t **ret,
 		     struct error *err) _must_check_;
 
 struct atoll;
+struct atoll_run_options;
+/* client.c. Where a result goes, in one of two forms; both NULL: nowhere. */
+struct atoll_run_result {
+	char **json;
+	json_t **tree;
+};
+/* As atoll_run(), for a process that has the request as a tree, which must not change afterwards. */
+int atoll_run_tree(struct atoll *a, json_t *request, const struct atoll_run_options *options,
+		   struct atoll_run_result result, char **problem);
 /* client.c. Whether programs of that language are compiled; false of an unknown one. */
 bool flow_language_is_compiled(struct atoll *a, const char *name);

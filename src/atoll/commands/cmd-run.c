@@ -173,18 +173,18 @@ bool run_feeds_stdin(const struct run_options *o, const json_t *request)
 static void outcome_done(struct run_outcome *out)
 {
 	free(out->json);
+	json_decref(out->result);
 	free(out->notice);
 	free(out->problem);
 	free(out->reduced);
 }
 
-static int launch_run(struct atoll *atoll, const struct run_options *o, const json_t *request,
+static int launch_run(struct atoll *atoll, const struct run_options *o, json_t *request,
 		      struct run_outcome *out, struct error *err)
 {
 	static const int resize_signal[] = { SIGWINCH };
 	bool wants_result = run_wants_result(o, request);
 	bool tty = json_is_true(json_object_get(request, "tty"));
-	_cleanup_free_ char *text = json_dumps(request, JSON_COMPACT);
 	_cleanup_close_ int cancel_fd = run_signal_fd(err);
 	_cleanup_close_ int resize_fd = tty ? signal_fd(resize_signal, 1, err) : -EBADF;
 	struct run_stream stream = { .cancel_fd = cancel_fd };
@@ -211,11 +211,13 @@ static int launch_run(struct atoll *atoll, const struct run_options *o, const js
 
 	if (cancel_fd < 0)
 		return cancel_fd;
-	if (!text)
-		return error_oom(err);
 	if (tty)
 		terminal_raw(&terminal, STDIN_FILENO);
-	(void)atoll_run(atoll, text, &options, wants_result ? &out->json : NULL, &out->problem);
+	(void)atoll_run_tree(
+		atoll, request, &options,
+		(struct atoll_run_result){ .json = wants_result && o->json ? &out->json : NULL,
+					   .tree = wants_result && !o->json ? &out->result : NULL },
+		&out->problem);
 	terminal_restore(&terminal);
 	out->signal = run_signal_taken(cancel_fd);
 	out->broken = stream.broken;
@@ -246,7 +248,8 @@ static int finish_command(const struct run_options *o, const struct run_outcome 
 		say("%s", out->notice);
 	if (out->signal)
 		return EXIT_SIGNAL + out->signal;
-	return out->json && !out->problem ? run_report(out->json, out->exit_code) : out->exit_code;
+	return out->result && !out->problem ? run_report(out->result, out->exit_code)
+					    : out->exit_code;
 }
 
 static int explain_request(struct atoll *atoll, const struct run_options *o, const json_t *request)

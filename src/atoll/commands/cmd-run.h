@@ -79,7 +79,7 @@ int run_add_directory(json_t *request, struct run_options *o, struct atoll *atol
 		      struct error *err) _must_check_;
 
 /* Prints the tests' verdicts or the invoked method's value; returns the exit code. */
-int run_report(const char *json, int exit_code);
+int run_report(const json_t *result, int exit_code);
 
 /* The user's terminal in another mode, until it is restored. */
 struct terminal {
@@ -96,6 +96,7 @@ void terminal_restore(struct terminal *t);
 /* The outcome of one run: its result, and how to exit. */
 struct run_outcome {
 	char *json, *notice, *problem, *reduced;
+	json_t *result; /* the same as json, where that is not to be printed; or NULL */
 	int exit_code;
 	int signal; /* the signal that cancelled it, or 0 */
 	int broken; /* errno: the output could not be written; or 0 */

@@ -128,7 +128,7 @@ struct passage {
 	struct run_outcome *out;
 	struct progress *progress;
 	struct run_stream stream;
-	bool wants_result; /* the client wants it as text */
+	bool wants_result; /* more of it is printed than the output */
 	bool interactive;  /* input follows */
 	bool compiles;	   /* first, and a person waits */
 };
@@ -156,7 +156,10 @@ static int read_whole(struct passage *p, json_t **ret, struct error *err)
 	if (r < 0)
 		return r;
 	*ret = json_loadb(text.data ? text.data : "", text.len, JSON_ALLOW_NUL, NULL);
-	p->out->json = buf_take(&text);
+	if (p->o->json)
+		p->out->json = buf_take(&text);
+	else
+		p->out->result = json_incref(*ret);
 	return *ret ? 0 : error_set(err, ERROR_INTERNAL, EBADMSG, "the daemon's result is no JSON");
 }
 
@@ -226,8 +229,10 @@ static int read_events(struct passage *p, json_t **ret, struct error *err)
 		json_decref(a.follow.result);
 		return r;
 	}
-	if (p->wants_result)
+	if (p->o->json)
 		p->out->json = remote_dump(a.follow.result);
+	else if (p->wants_result)
+		p->out->result = json_incref(a.follow.result);
 	*ret = a.follow.result;
 	return 0;
 }

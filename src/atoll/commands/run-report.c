@@ -61,9 +61,8 @@ static bool report_tests(struct page *out, const json_t *result)
 	return passed == json_array_size(tests);
 }
 
-int run_report(const char *json, int exit_code)
+int run_report(const json_t *result, int exit_code)
 {
-	json_t *result = json_loads(json, JSON_ALLOW_NUL, NULL);
 	const json_t *value = json_object_get(result, "value"),
 		     *error = json_object_get(result, "error");
 	/* Evaluated code prints its errors itself. */
@@ -87,6 +86,5 @@ int run_report(const char *json, int exit_code)
 			out.error = -ENOMEM;
 		printed = text ? print_json(text) : print_page(&out, "the result");
 	}
-	json_decref(result);
 	return printed != 0 ? printed : exit_code;
 }
