@@ -43,8 +43,8 @@ MAY_INCLUDE = {
     "mcp": {"base", "base/loop", "spec", "run", "run/analyse", "engine", "session", "mcp/execute"},
     "web/routes": {"base", "base/loop", "spec", "run", "run/toolchain", "engine", "session", "web/codec", "web/http", "web/compat", "mcp", "mcp/execute"},
     "atoll/daemon": {"base", "base/loop", "base/sys", "spec", "box/confine", "run", "run/toolchain", "engine", "engine/history", "session", "web/routes", "mcp"},
-    "atoll/remote": {"base", "web/codec"},
-    "atoll/commands": {"base", "spec", "plan", "run", "atoll/remote", "atoll/daemon"},
+    "atoll/remote": {"base", "base/loop", "spec", "run", "web/codec"},
+    "atoll/commands": {"base", "base/loop", "spec", "plan", "run", "atoll/remote", "atoll/daemon"},
 }
 
 # Libraries and the folders whose .c files and headers may include them. Further down the socket nothing

@@ -92,10 +92,11 @@ struct execution {
 
 	struct run *run; /* open or running */
 	bool is_turn; /* of a session: it needs no place, because its session has a sandbox already */
-	struct limits limits; /* in force */
-	int64_t program_ns;   /* CLOCK_MONOTONIC: when the program began; 0: it has not */
-	bool warm;	      /* the program began in a cell */
-	struct usage usage;   /* as measured last */
+	struct limits limits;	/* in force */
+	uint16_t rows, columns; /* of its terminal; 0: as the runner has it */
+	int64_t program_ns;	/* CLOCK_MONOTONIC: when the program began; 0: it has not */
+	bool warm;		/* the program began in a cell */
+	struct usage usage;	/* as measured last */
 
 	struct execution_record record;
 	struct stream stream;

@@ -153,6 +153,23 @@ struct submitted {
 int engine_submit(struct engine *e, const struct submission *in, struct submitted *ret,
 		  struct error *err) _must_check_;
 
+/*
+ * The same in two steps: judged, and nothing has happened; then submitted. Not for keys and turns. The engine does not know an
+ * execution before engine_start(): execution_unref() discards it. Refusals as above, of both.
+ */
+int engine_open(struct engine *e, const struct submission *in, struct execution **ret,
+		struct error *err) _must_check_;
+struct execution_start {
+	bool interactive;	/* execution_stdin_write() will follow */
+	uint16_t rows, columns; /* of its terminal; 0: as the runner has it */
+};
+int engine_start(struct execution *x, const struct execution_start *how,
+		 struct error *err) _must_check_;
+/* {"language", "policy", "limits", "timeout_max", "code_sha256", "labels"}: what it was judged to be. NULL: no memory. */
+json_t *execution_admission(const struct execution *x);
+/* {"id", "status", "exit_code", "duration", "start", "cpu_time", "memory_peak"} of one that has ended. NULL: no memory. */
+json_t *execution_summary(const struct execution *x);
+
 /* --- One execution that is known in memory: it lives, or has ended a moment ago ------------------------------------- */
 
 /* A new reference, or NULL: it ended a while ago (engine_get_text() knows), or never was, or is another's. */

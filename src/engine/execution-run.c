@@ -444,6 +444,8 @@ static void begin_execution(struct execution *x)
 		if (waits_for_input(x))
 			x->input = INPUT_ATTACHABLE;
 		how.interactive = x->input != INPUT_GIVEN;
+		how.rows = x->rows;
+		how.columns = x->columns;
 		if (!x->record.started_ns)
 			x->record.started_ns = clock_realtime_ns();
 		histogram_add(&x->engine->metrics.wait, (clock_now_ns() - x->accepted_ns) / 1000);

@@ -8,7 +8,9 @@
 #include "engine/execution-state.h"
 #include "spec/utf8-json.h"
 
+#include "spec/knob.h"
 #include <assert.h>
+
 #include <string.h>
 #include <unistd.h>
 
@@ -190,6 +192,30 @@ bool execution_is_running(const struct execution *x)
 bool execution_has_ended(const struct execution *x)
 {
 	return x->state >= EXECUTION_TOLD;
+}
+
+json_t *execution_admission(const struct execution *x)
+{
+	const struct execution_record *r = &x->record;
+	const struct admission *a = x->run ? &x->run->admission : NULL;
+	const json_t *labels = json_object_get(r->body, "labels");
+
+	return json_pack("{s:s, s:s, s:o, s:o, s:s, s:O?}", "language", r->language, "policy",
+			 r->policy, "limits", limits_to_json(&x->limits), "timeout_max",
+			 a ? json_real((double)a->timeout_max_ms / MS_PER_SEC) : json_null(),
+			 "code_sha256", r->code_sha256, "labels",
+			 json_is_object(labels) ? labels : NULL);
+}
+
+json_t *execution_summary(const struct execution *x)
+{
+	const struct run_summary *s = &x->record.summary;
+
+	return json_pack("{s:s, s:s, s:i, s:f, s:f, s:f, s:I}", "id", x->id, "status",
+			 status_name(s->status), "exit_code", s->exit_code, "duration",
+			 (double)s->duration_us / 1e6, "start", (double)s->start_us / 1e6,
+			 "cpu_time", (double)s->cpu_us / 1e6, "memory_peak",
+			 (json_int_t)s->memory_peak_bytes);
 }
 
 struct span execution_result_text(const struct execution *x)

@@ -16,6 +16,7 @@
 #include "run/analyse/analyse.h"
 #include "spec/read.h"
 
+#include <assert.h>
 #include <string.h>
 
 enum { RETRY_SHORT_S = 1, RETRY_STORAGE_S = 5, RETRY_MAX_S = 60 };
@@ -321,8 +322,9 @@ static void take_language(struct execution *x)
 		(void)snprintf(x->record.language, sizeof(x->record.language), "%s", word);
 }
 
-static int submit_new(struct engine *e, const struct candidate *c, struct submitted *ret,
-		      struct error *err)
+/* A candidate that was judged: it can run, or what it came to is known. */
+static int open_new(struct engine *e, const struct candidate *c, struct execution **ret,
+		    struct error *err)
 {
 	struct execution *x = make_execution(e, c);
 	struct error why = { 0 };
@@ -356,6 +358,28 @@ static int submit_new(struct engine *e, const struct candidate *c, struct submit
 		*err = why;
 		return r;
 	}
+	*ret = x;
+	return 0;
+}
+
+static void start_new(struct execution *x)
+{
+	if (x->record.has_end && !execution_is_job(x)) {
+		execution_own(x);
+		execution_end(x);
+	} else {
+		admit(x);
+	}
+}
+
+static int submit_new(struct engine *e, const struct candidate *c, struct submitted *ret,
+		      struct error *err)
+{
+	struct execution *x = NULL;
+	int r = open_new(e, c, &x, err);
+
+	if (r < 0)
+		return r;
 	r = fiber_current() ? check(e, c, ret->existing, err) : 0;
 	if (r != 0) {
 		(void)execution_unref(x);
@@ -366,13 +390,56 @@ static int submit_new(struct engine *e, const struct candidate *c, struct submit
 	if (x->is_turn)
 		prepare_admitted(x, c->in->turn);
 	ret->execution = execution_ref(x);
-	if (x->record.has_end && !execution_is_job(x)) {
-		execution_own(x);
-		execution_end(x);
-	} else {
-		admit(x);
-	}
+	start_new(x);
 	(void)execution_unref(x);
+	return 0;
+}
+
+/* Too many at once is for the metrics: a line each would be a load of its own. */
+static void tell_refused(struct engine *e, const struct submission *in, const struct error *err)
+{
+	metrics_refused(&e->metrics, (enum error_code)err->code);
+	if (err->code != ERROR_BUSY && err->code != ERROR_KEY_PENDING)
+		audit_refused(e, in->caller, err);
+}
+
+int engine_open(struct engine *e, const struct submission *in, struct execution **ret,
+		struct error *err)
+{
+	struct candidate c = { .in = in };
+	char nothing[HISTORY_ID];
+	int r;
+
+	assert(!in->key && !in->turn);
+	r = check_history(in, err);
+	if (r == 0)
+		r = check(e, &c, nothing, err);
+	if (r == 0)
+		r = open_new(e, &c, ret, err);
+	if (r < 0)
+		tell_refused(e, in, err);
+	return r;
+}
+
+int engine_start(struct execution *x, const struct execution_start *how, struct error *err)
+{
+	struct engine *e = x->engine;
+	const struct submission in = { .caller = x->caller->name,
+				       .request = x->record.body,
+				       .text = { "", (size_t)x->record.body_bytes },
+				       .mode = x->mode };
+	int r;
+
+	/* What was asked at engine_open() may have changed. */
+	r = check_gate(e, &in, err);
+	if (r < 0) {
+		tell_refused(e, &in, err);
+		return r;
+	}
+	x->input = how->interactive ? INPUT_INTERACTIVE : INPUT_GIVEN;
+	x->rows = how->rows;
+	x->columns = how->columns;
+	start_new(x);
 	return 0;
 }
 
@@ -391,12 +458,8 @@ int engine_submit(struct engine *e, const struct submission *in, struct submitte
 		r = check(e, &c, got.existing, err);
 	if (r == 0)
 		r = submit_new(e, &c, &got, err);
-	if (r < 0) {
-		metrics_refused(&e->metrics, (enum error_code)err->code);
-		/* Too many at once is for the metrics: a line each would be a load of its own. */
-		if (err->code != ERROR_BUSY && err->code != ERROR_KEY_PENDING)
-			audit_refused(e, in->caller, err);
-	}
+	if (r < 0)
+		tell_refused(e, in, err);
 	*ret = got;
 	return MIN(r, 0);
 }

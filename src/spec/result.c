@@ -28,6 +28,14 @@ const char *status_name(enum run_status status)
 	return (unsigned)status < _STATUS_MAX ? names[status] : "internal_error";
 }
 
+enum run_status status_from_name(const char *name)
+{
+	for (int i = 0; i < _STATUS_MAX; i++)
+		if (strcmp(status_name((enum run_status)i), name) == 0)
+			return (enum run_status)i;
+	return STATUS_INTERNAL_ERROR;
+}
+
 const char *cause_name(enum cause_kind kind)
 {
 	static const char *const names[_CAUSE_MAX] = {

@@ -192,6 +192,8 @@ struct result {
 extern const struct schema result_shapes[];
 
 const char *status_name(enum run_status status);
+/* STATUS_INTERNAL_ERROR of a word that is none. */
+enum run_status status_from_name(const char *name);
 const char *cause_name(enum cause_kind kind);
 const char *test_verdict_name(enum test_verdict verdict);
 /* AC, WA, PE, CE, TLE, MLE, OLE, RE, IE or SK: the word of contest judges. */

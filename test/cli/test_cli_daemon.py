@@ -3,7 +3,6 @@
 
 test_cli_serve.py has the real one."""
 import base64
-import hashlib
 import http.server
 import json
 import os
@@ -42,7 +41,7 @@ class Fake(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
     daemon_threads = True
 
     def __init__(self, path):
-        self.table, self.seen = {}, []
+        self.table, self.seen, self.opened = {}, [], []
         super().__init__(str(path), Handler)
         os.chmod(path, 0o777)
 
@@ -92,6 +91,34 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 self.wfile.flush()
         if end:
             self.wfile.write(b"0\r\n\r\n")
+
+
+    def packet(self):
+        """One packet of the client (doc/runner-protocol.md)."""
+        head = self.rfile.read(5)
+        return chr(head[4]), self.rfile.read(int.from_bytes(head[:4], "big") - 1)
+
+    def runner(self, *packets, admission=("A", {"language": "python", "policy": "default", "limits": None})):
+        """Carries out a run: each packet is (kind, payload), bytes as they are, or a function of this that gives one of these or None."""
+        self.close_connection = True
+        self.wfile.write(b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: atoll-runner/1\r\n\r\n")
+        request = json.loads(self.packet()[1])
+        self.wfile.write(admission if isinstance(admission, bytes) else packet(*admission))
+        if isinstance(admission, bytes) or admission[0] != "A":
+            return
+        self.server.opened.append((request, json.loads(self.packet()[1])))
+        try:
+            for one in packets:
+                one = one(self) if callable(one) else one
+                if one:
+                    self.wfile.write(one if isinstance(one, bytes) else packet(*one))
+        except OSError:
+            pass  # the command left: it says why
+
+
+def packet(kind, payload=b""):
+    data = payload if isinstance(payload, bytes) else json.dumps(payload).encode()
+    return struct.pack(">I", 1 + len(data)) + kind.encode() + data
 
 
 @pytest.fixture
@@ -359,7 +386,7 @@ def test_problems_are_said(fake):
     assert "HTTP 500" in fake.atoll.run(["ps"]).err
     fake.table["GET", "/v1/executions"] = lambda handler: handler.wfile.write(b"220 smtp ready\r\n")
     assert "no atoll daemon" in fake.atoll.run(["ps"]).err
-    fake.table["GET", "/v1/executions"] = lambda handler: handler.connection.close()
+    fake.table["GET", "/v1/executions"] = lambda handler: setattr(handler, "close_connection", True)
     assert "went away" in fake.atoll.run(["ps"]).err
     assert "'../../healthz' is no id" in fake.atoll.run(["history", "show", "../../healthz"]).err
 
@@ -425,66 +452,88 @@ def test_token_over_tcp(atoll, work):
 # ------------------------------------------------------------------------------ atoll run, made-up server
 
 
+def runs(*packets, **more):
+    """An answer that carries out a run (doc/runner-protocol.md)."""
+    return lambda handler: handler.runner(*packets, **more)
+
+
+def end(**more):
+    result = {**RESULT, **more}
+    line = {"id": ID, "status": result["status"], "exit_code": result["exit_code"]}
+    return "Z", json.dumps(line).encode() + b"\n" + json.dumps(result).encode()
+
+
 def test_run_streams(fake):
     said = threading.Event()
-
-    def run(handler):
-        handler.events(start_event(), {"event": "stdout", "seq": 2, "offset": 0, "data": "one\n"}, lambda: said.wait(10) and None,
-                       {"event": "stderr", "seq": 3, "offset": 0, "data": "two\n"}, {"event": "usage", "seq": 4, "data": {}},
-                       result_event(status="error", exit_code=7))
-
-    fake.table["POST", "/v1/execute"] = run
+    fake.table["GET", "/v1/runner"] = runs(
+        ("s", {"id": ID, "language": "python"}), ("o", b"one\n"), lambda _: said.wait(10) and None, ("e", b"two\xff\n"), ("u", {}),
+        ("?", b"of a later version"), ("t", {"name": "run", "later": 1}), end(status="error", exit_code=7))
     popen = fake.atoll.popen(["run", "-l", "python", "-c", "x"], stdin=subprocess.DEVNULL)
     assert popen.stdout.readline() == b"one\n"  # before the rest was made
     said.set()
-    assert popen.communicate(timeout=25) == (b"", b"two\n") and popen.returncode == 7
-    method, path, headers, body = fake.seen[0]
-    assert path == "/v1/execute?disconnect=cancel" and headers["Accept"] == "application/x-ndjson"
-    assert json.loads(body) == {"language": "python", "code": "x"}
+    assert popen.communicate(timeout=25) == (b"", b"two\xff\n") and popen.returncode == 7
+    assert fake.opened == [({"language": "python", "code": "x"}, {"interactive": False, "disconnect": "cancel"})]
+    assert fake.seen[0][2]["Upgrade"] == "atoll-runner/1"
 
 
 def test_run_sends_input_that_ended(fake, work):
-    fake.table["POST", "/v1/execute"] = lambda handler: handler.events(result_event())
+    fake.table["GET", "/v1/runner"] = runs(end())
     for data, sent in ((b"hello", "hello"), (b"\xff\x00", {"base64": "/wA="}), (b"", None)):
         (work / "input").write_bytes(data)
         with open(work / "input") as file:
             assert fake.atoll.run(["run", "-l", "python", "-c", "x"], stdin=file).returncode == 0
-        assert json.loads(fake.seen[-1][3]).get("stdin") == sent and "interactive" not in fake.seen[-1][1]
+        request, start = fake.opened[-1]
+        assert request.get("stdin") == sent and not start["interactive"]
     assert fake.atoll.run(["run", "-l", "python", "-"], input="code").returncode == 0
-    assert json.loads(fake.seen[-1][3]) == {"language": "python", "code": "code"}
+    assert fake.opened[-1][0] == {"language": "python", "code": "code"}
 
 
-def test_run_reads_bytes_that_are_no_text(fake):
-    stream = b"abc\xff\xfe\x00def"
-    fake.table["POST", "/v1/execute"] = lambda handler: handler.events(
-        start_event(), {"event": "stdout", "seq": 2, "offset": 0, "data": "abc"},
-        {"event": "stdout", "seq": 3, "offset": 3, "data": "\ufffd\ufffd\0", "binary": True},
-        {"event": "stdout", "seq": 4, "offset": 6, "data": "def"}, result_event())
+def test_run_passes_input_on_as_there_is_room(fake, work):
+    """A file longer than what goes with the request, and a pipe; never more than the credit."""
+    got = []
 
-    def part(handler):
-        at = int(handler.headers["Range"].removeprefix("bytes=").removesuffix("-"))
-        data = stream[at:] if at < len(stream) else json.dumps({"code": "range", "detail": "Outside."}).encode()
-        handler.send_response(206 if at < len(stream) else 416)
-        handler.send_header("Content-Length", str(len(data)))
-        handler.end_headers()
-        handler.wfile.write(data)
+    def take(handler):
+        """Reads the input, with a credit of 64 KiB that comes back for each packet."""
+        data, credit = b"", 64 << 10
+        while True:
+            kind, payload = handler.packet()
+            if kind == "E":
+                got.append(data)
+                return None
+            credit -= len(payload)
+            assert kind == "I" and credit >= 0
+            data += payload
+            credit += len(payload)
+            handler.wfile.write(packet("i", {"bytes": len(payload)}))
 
-    fake.table["GET", f"/v1/executions/{ID}/stdout"] = part
-    done = fake.atoll.run(["run", "-l", "python", "-c", "x"], stdin=subprocess.DEVNULL)
-    assert done.returncode == 0 and done.stdout == stream, done
+    fake.table["GET", "/v1/runner"] = runs(take, end())
+    big = os.urandom(3 << 20)
+    (work / "input").write_bytes(big)
+    with open(work / "input") as file:
+        assert fake.atoll.run(["run", "-l", "python", "-c", "x"], stdin=file).returncode == 0
+    assert base64.b64decode(fake.opened[0][0]["stdin"]["base64"]) + got[0] == big
+    popen = fake.atoll.popen(["run", "-l", "python", "-c", "x"])
+    time.sleep(0.05)
+    popen.communicate(b"from a pipe", timeout=25)
+    assert popen.returncode == 0 and (fake.opened[1][0].get("stdin") or "").encode() + got[1] == b"from a pipe"
 
 
 def test_run_json_is_the_daemons_result(fake):
-    fake.table["POST", "/v1/execute"] = {**RESULT, "status": "timeout", "exit_code": 124}
+    fake.table["GET", "/v1/runner"] = runs(("o", b"not shown"), end(status="timeout", exit_code=124))
     done = fake.atoll.run(["run", "--json", "-l", "python", "-c", "x"], stdin=subprocess.DEVNULL)
-    assert done.returncode == 124 and done.json()["id"] == ID and fake.seen[0][2]["Accept"] == "application/json", done
+    assert done.returncode == 124 and done.json()["id"] == ID, done
 
 
-@pytest.mark.parametrize("status, code, exit_code, result_status", [
-    (400, "invalid_field", 125, "setup_error"), (400, "unknown_language", 127, "setup_error"), (403, "policy_refused", 126, "denied"),
-    (500, "internal", 125, "internal_error"), (401, "unauthorized", 125, "internal_error")])
-def test_refusals_are_final(fake, status, code, exit_code, result_status):
-    fake.table["POST", "/v1/execute"] = (status, {"code": code, "detail": "limits.memory: no"})
+REFUSALS = [("invalid_field", 125, "setup_error"), ("unknown_language", 127, "setup_error"), ("policy_refused", 126, "denied"),
+            ("internal", 125, "internal_error"), ("unauthorized", 125, "internal_error")]
+
+
+@pytest.mark.parametrize("code, exit_code, result_status", REFUSALS)
+@pytest.mark.parametrize("how", ["answer", "packet", "after the start"])
+def test_refusals_are_final(fake, code, exit_code, result_status, how):
+    problem = {"code": code, "detail": "limits.memory: no"}
+    fake.table["GET", "/v1/runner"] = {"answer": (403, problem), "packet": runs(admission=("R", problem)),
+                                       "after the start": runs(("R", problem))}[how]
     done = fake.atoll.run(["run", "-l", "bash", "-c", "echo ran here"], stdin=subprocess.DEVNULL)
     assert (done.returncode, done.stdout, done.err) == (exit_code, b"", "atoll: limits.memory: no\n"), done
     result = fake.atoll.result(["-l", "bash", "-c", "echo ran here"], stdin=subprocess.DEVNULL)
@@ -499,11 +548,15 @@ def at_default_place(atoll, work):
     return atoll.variant(env={"ATOLL_URL": None, "XDG_RUNTIME_DIR": str(work / "run")})
 
 
+UNWILLING = {"429": (429, {"code": "x", "detail": "x"}), "503": (503, {"code": "x", "detail": "x"}),
+             "packet": runs(admission=("R", {"code": "queue_full", "detail": "x"}))}
+
+
 @pytest.mark.modes("rootless")  # the default place of root is the machine's
-@pytest.mark.parametrize("status", [413, 421, 429, 503])
-def test_unwilling_daemon(fake, atoll, work, status):
+@pytest.mark.parametrize("answer", UNWILLING.values(), ids=UNWILLING)
+def test_unwilling_daemon(fake, atoll, work, answer):
     """A daemon at the default place that takes no more is passed by, with a note; one that was named is not."""
-    fake.table["POST", "/v1/execute"] = (status, {"code": "x", "detail": "x"})
+    fake.table["GET", "/v1/runner"] = answer
     words = ["run", "-l", "bash", "-c", "read x; echo $x here"]
     done = fake.atoll.run(words, input="ran")
     assert (done.returncode, done.out, done.err) == (125, "", "atoll: x\n"), done
@@ -512,23 +565,31 @@ def test_unwilling_daemon(fake, atoll, work, status):
     assert len(fake.seen) == 2
 
 
+@pytest.mark.modes("rootless")
+def test_an_older_daemon(fake, atoll, work):
+    """It does not know the protocol: one sentence says what to do."""
+    words = ["run", "-l", "bash", "-c", "echo ran here"]
+    done = fake.atoll.run(words, stdin=subprocess.DEVNULL)
+    assert (done.returncode, done.out) == (125, "") and done.err.count("\n") == 1 and "restart it" in done.err, done
+    done = at_default_place(atoll, work).run(words, stdin=subprocess.DEVNULL)
+    assert (done.returncode, done.out) == (0, "ran here\n") and "restart it" in done.err, done
+
+
 def test_daemon_that_dies_is_not_run_around(fake):
-    fake.table["POST", "/v1/execute"] = lambda handler: handler.events(
-        start_event(), {"event": "stdout", "seq": 2, "offset": 0, "data": "one\n"}, end=False)
+    fake.table["GET", "/v1/runner"] = runs(("o", b"one\n"))
     done = fake.atoll.run(["run", "-l", "bash", "-c", "echo ran here"], stdin=subprocess.DEVNULL)
-    assert done.returncode == 125 and done.out == "one\n" and "went away" in done.err, done
-    fake.table["POST", "/v1/execute"] = lambda handler: handler.connection.close()
+    assert done.returncode == 125 and done.out == "one\n" and "ended before the program did" in done.err, done
+    fake.table["GET", "/v1/runner"] = lambda handler: setattr(handler, "close_connection", True)
     done = fake.atoll.run(["run", "-l", "bash", "-c", "echo ran here"], stdin=subprocess.DEVNULL)
     assert done.returncode == 125 and done.out == "" and "went away" in done.err, done
 
 
-def test_signal_hangs_up(fake):
-    """Our half of the connection is closed; the result still comes."""
-    def run(handler):
-        handler.events(start_event(), {"event": "stdout", "seq": 2, "offset": 0, "data": "on\n"},
-                       lambda: handler.rfile.read() and None, result_event(status="cancelled", exit_code=137))
+def test_signal_cancels(fake):
+    """The daemon is told; the result still comes."""
+    def until_killed(handler):
+        assert handler.packet()[0] == "K"
 
-    fake.table["POST", "/v1/execute"] = run
+    fake.table["GET", "/v1/runner"] = runs(("o", b"on\n"), until_killed, end(status="cancelled", exit_code=137))
     popen = fake.atoll.popen(["run", "-l", "python", "-c", "x"], stdin=subprocess.DEVNULL)
     assert popen.stdout.readline() == b"on\n"
     popen.send_signal(signal.SIGTERM)
@@ -539,13 +600,15 @@ def test_signal_hangs_up(fake):
 def test_reader_that_goes(fake):
     gone = threading.Event()
 
-    def run(handler):
-        def more():
-            time.sleep(0.02)
-            return {"event": "stdout", "seq": 2, "offset": 0, "data": "x" * 10000}
-        handler.events(start_event(), *[more] * 20, lambda: (handler.rfile.read(), gone.set()) and None, result_event())
+    def more(_):
+        time.sleep(0.02)
+        return "o", b"x" * 10000
 
-    fake.table["POST", "/v1/execute"] = run
+    def until_killed(handler):
+        assert handler.packet()[0] == "K"
+        gone.set()
+
+    fake.table["GET", "/v1/runner"] = runs(*[more] * 20, until_killed, end())
     popen = fake.atoll.popen(["run", "-l", "python", "-c", "x"], stdin=subprocess.DEVNULL)
     popen.stdout.read(10)
     popen.stdout.close()
@@ -562,78 +625,47 @@ def test_what_stays_here(fake, work, words):
 @pytest.mark.modes("rootless")  # the default place of root is the machine's
 def test_unwilling_daemon_costs_no_input(fake, atoll, work):
     """What was read of an endless input before the daemon said no is not lost."""
-    fake.table["POST", "/v1/execute"] = (503, {"code": "draining", "detail": "Later."})
+    fake.table["GET", "/v1/runner"] = runs(admission=("R", {"code": "draining", "detail": "Later."}))
     usual = at_default_place(atoll, work)
     popen = usual.popen(["run", "--quiet", "-l", "bash", "-c", "cat"])
     popen.stdin.write(b"first ")
     popen.stdin.flush()
     wait_until(lambda: fake.seen, why="it waits for the end of its input")
     out, err = popen.communicate(b"second", timeout=25)
-    assert (out, err, popen.returncode) == (b"first second", b"", 0) and "interactive" in fake.seen[0][1]
+    assert (out, err, popen.returncode) == (b"first second", b"", 0)
     big = os.urandom(3 << 20)
     done = usual.run(["run", "-l", "bash", "-c", "cat"], input=big)
     assert done.stdout == big and len(fake.seen) == 2
 
 
-def frame(opcode, data, fin=0x80, size=None, mask=0):
-    size = len(data) if size is None else size
-    head = bytes([mask | size]) if size < 126 else struct.pack("!BH", mask | 126, size) if size < 65536 else \
-        struct.pack("!BQ", mask | 127, size)
-    return bytes([fin | opcode]) + head + data
-
-
-RESULT_FRAME = frame(1, json.dumps(result_event(exit_code=6, status="error")).encode())
-CLOSE = frame(8, b"\x03\xe8")
-
-
-@pytest.mark.parametrize("frames, exit_code, out, said", [
-    (frame(2, b"\x01out\xff") + RESULT_FRAME + CLOSE, 6, b"out\xff", ""),
-    (frame(9, b"ping") + frame(10, b"") + frame(2, b"\x01" + b"x" * 70000) + RESULT_FRAME, 6, b"x" * 70000, ""),
-    (frame(2, b"\x01out") + CLOSE, 125, b"out", "ended before the program did"),
-    (frame(2, b"\x01out"), 125, b"out", "went away"),
-    (frame(2, b"\x01out", fin=0) + RESULT_FRAME, 125, b"", "makes no sense"),
-    (frame(2, b"\x01out", fin=0xc0) + RESULT_FRAME, 125, b"", "makes no sense"),
-    (frame(2, b"\x01out", mask=0x80) + RESULT_FRAME, 125, b"", "makes no sense"),
-    (frame(3, b"") + RESULT_FRAME, 125, b"", "makes no sense"),
-    (frame(2, b"", size=1 << 40) + RESULT_FRAME, 125, b"", "makes no sense"),
-    (frame(1, b"{") + RESULT_FRAME, 125, b"", "makes no sense"),
-    (None, 125, b"", "makes no sense"),
-], ids=range(11))
-def test_conversation_with_nonsense(fake, frames, exit_code, out, said):
-    over = threading.Event()
-
-    def run(handler):
-        handler.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Location: /v1/executions/%s\r\nConnection: close\r\n\r\n" % ID.encode())
-        over.wait(60)
-        handler.close_connection = True
-
-    def attach(handler):
-        key = handler.headers["Sec-WebSocket-Key"].encode() + b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
-        accept = base64.b64encode(hashlib.sha1(key).digest()) if frames is not None else b"wrong"
-        # In pieces of seven: no frame comes whole.
-        text = b"HTTP/1.1 101 Switching\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: " + accept + \
-            b"\r\n\r\n" + (frames or b"")
-        try:
-            for at in range(0, min(len(text), 2000), 7):
-                handler.wfile.write(text[at:min(at + 7, 2000)])
-            handler.wfile.write(text[2000:])
-        except OSError:
-            pass
-        handler.close_connection = True
-
-    fake.table["POST", "/v1/execute"] = run
-    fake.table["GET", f"/v1/executions/{ID}/attach"] = attach
+@pytest.mark.parametrize("bytes_, exit_code, out, said", [
+    (packet("o", b"out\xff") + packet(*end(exit_code=6, status="error")), 6, b"out\xff", ""),
+    (packet("o", b"x" * 65536) + packet("~") + packet(*end(exit_code=6, status="error")), 6, b"x" * 65536, ""),
+    (packet("o", b"out"), 125, b"out", "ended before the program did"),
+    (packet("o", b"out") + b"\0\0\0\7o", 125, b"out", "ended before the program did"),
+    (packet("o", b"x" * 65537), 125, b"", "does not speak atoll-runner/1"),
+    (b"\0\0\0\0o", 125, b"", "does not speak atoll-runner/1"),
+    (b"\xff\xff\xff\xffZ", 125, b"", "does not speak atoll-runner/1"),
+    (packet("Z", b"{}"), 125, b"", "does not speak atoll-runner/1"),
+], ids=range(8))
+def test_conversation_with_nonsense(fake, bytes_, exit_code, out, said):
+    fake.table["GET", "/v1/runner"] = runs(bytes_)
     popen = fake.atoll.popen(["run", "-l", "bash", "-c", "x"])
     try:
         assert popen.stdout.read() == out
         assert popen.wait(25) == exit_code
         err = popen.stderr.read().decode()
         assert said in err and err.count("\n") == (1 if said else 0), err
-        assert len(base64.b64decode(fake.seen[-1][2]["Sec-WebSocket-Key"], validate=True)) == 16
     finally:
-        over.set()
         popen.stdin.close()
         popen.wait(25)
+
+
+@pytest.mark.parametrize("admission", [b"\0\0\0\0A", packet("A", b"["), packet("A", {"limits": {"memory": "much"}}), packet("o", b"x")])
+def test_admission_that_is_nonsense(fake, admission):
+    fake.table["GET", "/v1/runner"] = runs(admission=admission)
+    done = fake.atoll.run(["run", "-l", "bash", "-c", "x"], stdin=subprocess.DEVNULL)
+    assert done.returncode == 125 and "does not speak atoll-runner/1" in done.err and done.err.count("\n") == 1, done
 
 
 def test_no_daemon_costs_nothing(atoll, work):

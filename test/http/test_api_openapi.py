@@ -262,4 +262,5 @@ def test_every_operation_does_as_described(web, document):
     call_sessions(call)
     call("countCleanUp")
     call("cleanUp")
+    call("speakRunner", status=426)  # test_runner_protocol.py speaks it
     assert call.called == set(call.operations), set(call.operations) ^ call.called

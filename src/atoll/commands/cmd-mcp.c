@@ -28,6 +28,7 @@
 #include <unistd.h>
 
 #include "atoll/commands/remote.h"
+#include "atoll/remote/refusal.h"
 #include "atoll/remote/websocket-client.h"
 #include "base/clock.h"
 #include "base/fd.h"
@@ -419,7 +420,7 @@ static int shake_hands(struct bridge *b, const struct remote *remote, struct err
 					.token = remote->token[0] ? remote->token : NULL };
 	int r = websocket_client_open(&b->socket, &remote->address, &call, err);
 
-	return r > 0 ? remote_refusal(b->socket.http, err) : r;
+	return r > 0 ? refusal_from_answer(b->socket.http, err) : r;
 }
 
 static int connect_private(struct bridge *b, struct private_daemon *own, struct error *err)

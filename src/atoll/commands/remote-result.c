@@ -18,10 +18,7 @@ static void read_verdict(const json_t *result, struct verdict *ret)
 	const json_t *cause = json_object_get(result, "cause");
 	const struct knob *k = knob_find(text_of(cause, "limit_key"));
 
-	ret->status = STATUS_INTERNAL_ERROR;
-	for (int i = 0; i < _STATUS_MAX; i++)
-		if (strcmp(status_name((enum run_status)i), text_of(result, "status")) == 0)
-			ret->status = (enum run_status)i;
+	ret->status = status_from_name(text_of(result, "status"));
 	ret->exit_code = (int)json_integer_value(json_object_get(result, "exit_code"));
 	ret->cause.kind = CAUSE_INTERNAL;
 	for (int i = 0; i < _CAUSE_MAX; i++)

@@ -2,6 +2,8 @@
 /* See remote.h. Each question has a connection of its own: over a unix socket that costs next to nothing. */
 #include "atoll/commands/remote.h"
 
+#include "atoll/remote/refusal.h"
+
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,7 +16,6 @@
 
 enum {
 	ANSWER_BYTES_MAX = 256 << 20,
-	PROBLEM_BYTES_MAX = 64 << 10,
 	TOKEN_FILE_MAX = 64 << 10,
 	ANSWER_MS = 120000, /* of silence: cleaning up many executions takes time */
 };
@@ -146,63 +147,6 @@ int remote_body(struct http_client *c, struct buf *ret, struct error *err)
 	return r;
 }
 
-int remote_refusal(struct http_client *c, struct error *err)
-{
-	static const struct meaning {
-		const char *code;
-		enum error_code means;
-		int errnum;
-		const char *detail; /* NULL: the daemon's own */
-	} codes[] = {
-		{ "policy_refused", ERROR_POLICY, EPERM, NULL },
-		{ "callbacks_off", ERROR_CALLBACKS_OFF, EPERM, NULL },
-		{ "unknown_language", ERROR_RUNTIME, ENOPKG, NULL },
-		{ "invalid_field", ERROR_INPUT, EINVAL, NULL },
-		{ "invalid_request", ERROR_INPUT, EINVAL, NULL },
-		{ "storage", ERROR_STORAGE, ENOSPC, NULL },
-		{ "too_large", ERROR_TOO_LARGE, EMSGSIZE, NULL },
-		{ "queue_full", ERROR_BUSY, EBUSY, NULL },
-		{ "busy", ERROR_NO_ROOM, EBUSY, NULL },
-		{ "not_ready", ERROR_NOT_READY, EAGAIN, NULL },
-		{ "draining", ERROR_STOPPING, ESHUTDOWN, NULL },
-		{ "range", ERROR_INTERNAL, ERANGE, NULL },
-		{ "already_ended", ERROR_ENDED, EALREADY, NULL },
-		{ "not_ended", ERROR_NOT_ENDED, EAGAIN,
-		  "it has not ended yet; `atoll ps` shows what is queued and runs" },
-		{ "token_needed", ERROR_INPUT, EACCES,
-		  "the daemon wants a token; put it in ATOLL_TOKEN, or the name of its file in "
-		  "ATOLL_TOKEN_FILE" },
-		{ "wrong_token", ERROR_INPUT, EACCES,
-		  "the daemon does not know the token of ATOLL_TOKEN or ATOLL_TOKEN_FILE" },
-		{ "not_found", ERROR_NOT_FOUND, ENOENT,
-		  "there is no execution with that id; `atoll history list` shows those there "
-		  "are" },
-	};
-	_cleanup_buf_ struct buf text = { .max = PROBLEM_BYTES_MAX };
-	struct meaning means = { NULL, ERROR_INTERNAL, EPROTO, NULL };
-	struct error ignored = { 0 };
-	const char *code, *detail;
-	json_t *problem = NULL;
-	int r;
-
-	if (remote_body(c, &text, &ignored) == 0)
-		problem = json_loadb(text.data ?: "", text.len, 0, NULL);
-	code = json_string_value(json_object_get(problem, "code"));
-	detail = json_string_value(json_object_get(problem, "detail"));
-	for (size_t i = 0; code && i < ARRAY_SIZE(codes); i++)
-		if (strcmp(code, codes[i].code) == 0)
-			means = codes[i];
-	if (detail)
-		r = error_set(err, means.means, means.errnum, "%s",
-			      means.detail ? means.detail : detail);
-	else
-		r = error_set(err, means.means, means.errnum,
-			      "what answers at %s is no atoll daemon: HTTP %d", c->address->text,
-			      c->response.status);
-	json_decref(problem);
-	return r;
-}
-
 /* timeout_ms: of silence; -1: none. */
 static int call_patiently(const struct remote *remote, const struct http_call *call, int timeout_ms,
 			  int cancel_fd, struct http_client **ret, struct error *err)
@@ -220,7 +164,7 @@ static int call_patiently(const struct remote *remote, const struct http_call *c
 	if (r == 0)
 		r = http_client_head(c, err);
 	if (r == 0 && http_client_answer(c) != HTTP_ANSWER_GOOD)
-		r = remote_refusal(c, err);
+		r = refusal_from_answer(c, err);
 	if (r == 0)
 		*ret = TAKE_PTR(c);
 	return r;

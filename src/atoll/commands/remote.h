@@ -31,9 +31,6 @@ int remote_tree(const struct remote *remote, struct http_client *c, json_t **ret
 		struct error *err) _must_check_;
 /* Reads the whole body into ret, up to its bound. */
 int remote_body(struct http_client *c, struct buf *ret, struct error *err) _must_check_;
-/* The error of an answer other than 2xx; reads its body. Always negative. */
-int remote_refusal(struct http_client *c, struct error *err) _must_check_;
-
 /* Compact, with seconds as people write them, but every digit in a program's own value. NULL: no memory. */
 char *remote_dump(const json_t *tree);
 int remote_print_json(const json_t *tree);
@@ -110,16 +107,6 @@ struct remote_follow {
 int remote_follow(struct remote_follow *f, struct error *err) _must_check_;
 /* Writes to standard output and standard error unchanged. */
 int remote_output_plain(void *data, int fd, const char *bytes, size_t n);
-
-/* --- remote-attach.c: the same with standard input, over a WebSocket ----------------------------------------------- */
-
-struct remote_attach {
-	struct remote_follow
-		follow; /* its client is only kept open and drained: closing it would cancel */
-	int input_fd;	/* what the program reads */
-	int cancel_fd;	/* as http_client's */
-};
-int remote_attach(struct remote_attach *a, const char *id, struct error *err) _must_check_;
 
 /* --- remote-result.c: how a command should end -------------------------------------------------------------------- */
 

@@ -25,6 +25,7 @@
 #include "atoll/commands/line-editor.h"
 #include "atoll/commands/printer.h"
 #include "atoll/commands/repl-input.h"
+#include "atoll/remote/refusal.h"
 #include "atoll/remote/remote-text.h"
 #include "atoll/remote/websocket-client.h"
 #include "base/buf.h"
@@ -456,7 +457,7 @@ static int attach_repl(struct repl *p, struct error *err)
 	int r = websocket_client_open(&p->socket, &p->remote->address, &call, err);
 
 	if (r > 0)
-		r = remote_refusal(p->socket.http, err);
+		r = refusal_from_answer(p->socket.http, err);
 	return r < 0 && err->code == ERROR_NOT_FOUND ? session_missing(p->target.id, err) : r;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `atoll run` through a running daemon: the same request as POST /v1/execute, with its events as they happen,
- * or with --json the result as it comes. The daemon is looked for first (one connect() to a path): without a
+ * `atoll run` through a running daemon, which is a runner (run/runner.h, atoll/remote/runner-socket.h): the request is opened and started
+ * there, and its events come from the loop. The daemon is looked for first (one connect() to a path): without a
  * daemon that costs nothing, and with one no broker is started.
  *
  * These runs stay in this process although a daemon listens:
@@ -9,37 +9,38 @@
  *   --tty                         the library handles the terminal's size and modes
  *   --output-dir                  the library stores files there as they are collected
  *   --image, --mount, --policy FILE    the caller's own files, which the daemon must not open
- *   --no-history                  of bytes that are no text, and of what has ended, the daemon tells what it has on record
  *   --explain                     the answer is about this host and this user
- *   HTTP_ANSWER_DECLINED          the daemon has no room, or does not serve here; nothing ran yet
+ *   a daemon that declined        it has no room, is too old, or does not serve here; nothing ran yet
  *
  * The last holds for a daemon that was found at its default place, and a note says so. A daemon that the user named (--url, ATOLL_URL,
  * ATOLL_SOCKET) has no substitute: what it does not answer or declines is an error.
  *
  * Standard input that ends within STDIN_MS is sent with the request, as its "stdin". Longer input, and a
- * terminal's, follows over a WebSocket (remote_attach).
+ * terminal's, follows while the program runs.
  */
 #include "atoll/commands/cmd-run.h"
 
 #include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <unistd.h>
 
 #include "atoll/commands/printer.h"
 #include "atoll/commands/remote.h"
+#include "atoll/remote/runner-socket.h"
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/loop/loop.h"
 #include "run/executor.h"
 
 enum {
 	STDIN_MS = 5,
 	STDIN_MAX = 1 << 20,
-	RESULT_MAX = 256 << 20,
 	NAMES_MAX = 400,
-	OPEN_MS = 1000, /* the daemon may have closed an older idle connection */
+	OPEN_MS = 1000,	  /* the daemon may have closed an older idle connection */
+	CANCEL_MS = 5000, /* that a cancelled run is waited for */
 };
 
 int run_remote_open(struct run_remote *d, const char *url, struct error *err)
@@ -65,9 +66,7 @@ static bool suits(const struct run_options *o, const json_t *request)
 	const char *policy = json_string_value(json_object_get(request, "policy"));
 
 	if (o->output_dir || json_object_get(request, "image") ||
-	    json_object_get(request, "mounts") ||
-	    json_is_false(json_object_get(request, "history")) ||
-	    json_is_true(json_object_get(request, "tty")))
+	    json_object_get(request, "mounts") || json_is_true(json_object_get(request, "tty")))
 		return false;
 	return !policy || (!strchr(policy, '/') && !strstr(policy, ".yaml"));
 }
@@ -124,76 +123,87 @@ static bool take_input(struct run_options *o, json_t *request)
 /* A run in progress. */
 struct passage {
 	struct run_remote *d;
-	const struct run_options *o;
+	struct run_options *o;
 	struct run_outcome *out;
 	struct progress *progress;
 	struct run_stream stream;
+	struct loop *loop;
+	struct run *run; /* NULL: it has ended */
+	struct source *cancel, *slow, *input;
+	struct buf held;    /* input that the daemon did not take yet */
+	bool input_is_file; /* which cannot be waited for, and need not be */
+	bool input_over;
 	bool wants_result; /* more of it is printed than the output */
-	bool interactive;  /* input follows */
-	bool compiles;	   /* first, and a person waits */
+	bool leaving;	   /* the run was cancelled, and the end should come soon */
+	struct runner_socket socket;
+	struct error err;
 };
 
-static int pass_output(void *data, int fd, const char *bytes, size_t n)
+/* --- input --- */
+
+static void passage_feed(struct passage *p)
 {
-	struct passage *p = data;
+	char piece[16 << 10];
 
-	return run_output(&p->stream, fd, bytes, n);
-}
+	while (p->run && !p->input_over) {
+		ssize_t n = p->held.len > 0 ? 0 : read(STDIN_FILENO, piece, sizeof(piece));
+		bool end = p->held.len == 0 && n <= 0;
+		ssize_t taken;
 
-static int read_whole(struct passage *p, json_t **ret, struct error *err)
-{
-	_cleanup_buf_ struct buf text = { 0 };
-	struct span piece;
-	int r;
-
-	buf_init(&text, RESULT_MAX);
-	while ((r = http_client_read(p->d->client, &piece, err)) > 0) {
-		r = buf_append(&text, piece.data, piece.len);
-		if (r < 0)
-			return error_set(err, ERROR_INTERNAL, -r, "the result is too large: %s",
-					 strerror(-r));
+		if (n < 0 && (errno == EINTR || errno == EAGAIN))
+			return;
+		if (n > 0 && buf_append(&p->held, piece, (size_t)n) < 0)
+			end = true;
+		/* An input that cannot be read counts as ended. */
+		taken = p->run->vtable->input(p->run, (struct span){ p->held.data, p->held.len },
+					      end);
+		if (taken < 0 || end) {
+			p->input_over = true;
+			p->input = source_free(p->input);
+			return;
+		}
+		memmove(p->held.data, p->held.data + taken, p->held.len - (size_t)taken);
+		p->held.len -= (size_t)taken;
+		if (p->input)
+			(void)!loop_set_events(p->input, p->held.len > 0 ? 0 : EPOLLIN);
+		if (p->held.len > 0 || !p->input_is_file)
+			return; /* RUN_STDIN_ROOM follows, or the next event of the descriptor */
 	}
-	if (r < 0)
-		return r;
-	*ret = json_loadb(text.data ? text.data : "", text.len, JSON_ALLOW_NUL, NULL);
-	if (p->o->json)
-		p->out->json = buf_take(&text);
-	else
-		p->out->result = json_incref(*ret);
-	return *ret ? 0 : error_set(err, ERROR_INTERNAL, EBADMSG, "the daemon's result is no JSON");
 }
 
-/* "/v1/executions/ID", the address of the run. */
-static int read_id(const struct http_client *c, char *ret, size_t size, struct error *err)
+static int on_passage_input(void *data, uint32_t events _unused_)
 {
-	struct span location = http_head_field(&c->response.head, "content-location");
-	const char *slash = location.data ? memrchr(location.data, '/', location.len) : NULL;
-	size_t n = slash ? location.len - (size_t)(slash + 1 - location.data) : 0;
-
-	if (n == 0 || n >= size)
-		return error_set(err, ERROR_INTERNAL, EPROTO,
-				 "what answers at %s is no atoll daemon: it names no execution",
-				 c->address->text);
-	memcpy(ret, slash + 1, n);
-	ret[n] = '\0';
+	passage_feed(data);
 	return 0;
 }
 
-/* A second has passed in which only the compiler can have worked. A signal, because two kinds of loops wait for the daemon. */
-static void tell_compiling(int number _unused_)
-{
-	static const char text[] = "atoll: compiling…\n";
+/* --- time, and a person's patience --- */
 
-	(void)!print_raw(STDERR_FILENO, text, sizeof(text) - 1);
+static int on_passage_cancel(void *data, uint32_t events _unused_)
+{
+	struct passage *p = data;
+
+	p->cancel = source_free(p->cancel);
+	(void)p->run->vtable->kill(p->run, CAUSE_CANCELLED, RUN_KILL_NOW);
+	/* The rest of the daemon's answer does not matter, and is not waited for without end. */
+	p->leaving = true;
+	source_set_time(p->slow, clock_now_ns() + CANCEL_MS * NS_PER_MS);
+	return 0;
 }
 
-static void watch_compiling(void)
+static int on_passage_slow(void *data, uint32_t events _unused_)
 {
-	const struct sigaction action = { .sa_handler = tell_compiling,
-					  .sa_flags = SA_RESTART | SA_RESETHAND };
+	struct passage *p = data;
 
-	if (sigaction(SIGALRM, &action, NULL) == 0)
-		(void)alarm(1);
+	if (!p->leaving) { /* a second in which only the compiler can have worked */
+		say("compiling…");
+		return 0;
+	}
+	(void)error_set(&p->err, ERROR_INTERNAL, ETIMEDOUT,
+			"the daemon does not end the program; see its log");
+	p->run->vtable->discard(TAKE_PTR(p->run));
+	loop_stop(p->loop);
+	return 0;
 }
 
 /* Whether the run begins with a compile stage, and a person waits for it. */
@@ -202,46 +212,23 @@ static bool is_watched(const struct run_remote *d, const struct run_options *o,
 {
 	const char *language = json_string_value(json_object_get(request, "language"));
 
-	return o->progress.wanted && language && !json_object_get(request, "stages") &&
+	return o->progress.wanted && !o->json && language && !json_object_get(request, "stages") &&
 	       flow_language_is_compiled(d->atoll, language);
 }
 
-static void end_watch(void *data _unused_)
-{
-	(void)alarm(0);
-}
+/* --- events --- */
 
-static int read_events(struct passage *p, json_t **ret, struct error *err)
-{
-	struct remote_attach a = { .follow = { .remote = &p->d->remote,
-					       .client = p->d->client,
-					       .output = p->o->json ? NULL : pass_output,
-					       .stage = end_watch,
-					       .data = p },
-				   .input_fd = STDIN_FILENO,
-				   .cancel_fd = p->stream.cancel_fd };
-	char id[64];
-	int r = p->interactive ? read_id(p->d->client, id, sizeof(id), err) : 0;
-
-	if (r == 0)
-		r = p->interactive ? remote_attach(&a, id, err) : remote_follow(&a.follow, err);
-	if (r < 0) {
-		json_decref(a.follow.result);
-		return r;
-	}
-	if (p->o->json)
-		p->out->json = remote_dump(a.follow.result);
-	else if (p->wants_result)
-		p->out->result = json_incref(a.follow.result);
-	*ret = a.follow.result;
-	return 0;
-}
-
-static void conclude(struct passage *p, const json_t *result)
+static void passage_conclude(struct passage *p, struct run_end *end)
 {
 	struct remote_ending ending;
+	json_t *result;
 	char *text;
 
+	if (end->error.code != ERROR_NONE) {
+		p->err = end->error;
+		return;
+	}
+	result = json_loadb(end->text.data, end->text.len, JSON_ALLOW_NUL, NULL);
 	remote_end(result, &ending);
 	p->out->exit_code = ending.exit_code;
 	p->out->reduced = ending.reduced[0] ? strdup(ending.reduced) : NULL;
@@ -250,12 +237,40 @@ static void conclude(struct passage *p, const json_t *result)
 		p->out->problem = text;
 	else
 		p->out->notice = text;
+	if (p->o->json)
+		p->out->json = (char *)(uintptr_t)TAKE_PTR(end->text.data);
+	else if (p->wants_result)
+		p->out->result = json_incref(result);
+	json_decref(result);
 }
 
-/* With --json nothing is printed before the result. */
-static bool is_whole(const struct passage *p)
+static int on_passage_event(void *data, const struct run_event *event)
 {
-	return p->o->json && !p->interactive;
+	struct passage *p = data;
+
+	switch (event->kind) {
+	case RUN_OUTPUT:
+		return p->o->json
+			       ? 0
+			       : run_output(&p->stream,
+					    event->output.stream == OUTPUT_STDERR ? STDERR_FILENO
+										  : STDOUT_FILENO,
+					    event->output.bytes.data, event->output.bytes.len);
+	case RUN_STAGE:
+		if (!p->leaving)
+			source_set_time(p->slow, INT64_MAX);
+		return 0;
+	case RUN_STDIN_ROOM:
+		passage_feed(p);
+		return 0;
+	case RUN_END:
+		p->run = NULL;
+		passage_conclude(p, event->end);
+		loop_stop(p->loop);
+		return 0;
+	default:
+		return 0;
+	}
 }
 
 /*
@@ -294,59 +309,82 @@ static void tell_sent(void *data, size_t sent, size_t of)
 }
 
 /* 1: it runs; 0: run it here, and *err says why; negative: refused. */
-static int begin_passage(struct passage *p, const char *body, struct error *err)
+static int passage_open(struct passage *p, json_t *request, struct error *err)
 {
-	struct run_remote *d = p->d;
-	const struct http_call call = {
-		.method = HTTP_POST,
-		.target = p->interactive ? "/v1/execute?disconnect=cancel&interactive=true"
-					 : "/v1/execute?disconnect=cancel",
-		.accept = is_whole(p) ? "application/json" : "application/x-ndjson",
-		.token = d->remote.token[0] ? d->remote.token : NULL,
-		.body = span_of(body),
-	};
-	bool declined;
+	struct remote *remote = &p->d->remote;
+	struct runner_socket *s = &p->socket;
 	int r;
 
-	if (clock_now_ns() - d->opened_ns > OPEN_MS * NS_PER_MS) {
-		d->client = http_client_free(d->client);
-		r = http_client_open(&d->remote.address, &d->client);
-		if (r < 0) {
-			r = remote_absent(&d->remote, -r, err);
-			return d->remote.named ? r : 0;
-		}
-	}
-	d->client->cancel_fd = p->stream.cancel_fd;
-	d->client->on_sent = tell_sent;
-	d->client->data = p->progress;
-	r = http_client_send(d->client, &call, err);
+	if (clock_now_ns() - p->d->opened_ns > OPEN_MS * NS_PER_MS)
+		p->d->client = http_client_free(p->d->client);
+	*s = (struct runner_socket){ .loop = p->loop,
+				     .address = &remote->address,
+				     .token = remote->token[0] ? remote->token : NULL,
+				     .client = TAKE_PTR(p->d->client),
+				     .cancel_fd = p->stream.cancel_fd,
+				     .on_sent = tell_sent,
+				     .data = p->progress };
+	runner_socket_init(s);
+	r = s->runner.vtable->open(&s->runner, request, &p->run, err);
+	s->client = http_client_free(s->client);
 	progress_clear(p->progress);
-	if (r == 0)
-		r = http_client_head(d->client, err);
-	if (r < 0)
-		return d->client->sent || d->remote.named ? r : 0;
-	if (http_client_answer(d->client) == HTTP_ANSWER_GOOD)
-		return 1;
-	declined = http_client_answer(d->client) == HTTP_ANSWER_DECLINED;
-	r = remote_refusal(d->client, err);
-	return declined && !d->remote.named ? 0 : r;
+	return r == 0 ? 1 : s->declined && !remote->named ? 0 : r;
 }
 
-/* A signal ends the program, then this process: the rest of the daemon's answer does not matter. */
-static int pass_through(struct passage *p, const char *body, struct error *err)
+static int passage_start(struct passage *p, bool interactive, struct error *err)
 {
-	json_t *result = NULL;
-	int r = begin_passage(p, body, err);
+	const struct run_start how = {
+		.observer = { p, RUN_EVENTS_ALL, on_passage_event },
+		.interactive = interactive,
+	};
+	int r = loop_add_fd(p->loop, p->stream.cancel_fd, EPOLLIN,
+			    (struct handler){ on_passage_cancel, p }, &p->cancel);
 
+	if (r == 0)
+		r = loop_add_timer(p->loop, INT64_MAX, (struct handler){ on_passage_slow, p },
+				   &p->slow);
+	if (r == 0 && interactive) {
+		r = loop_add_fd(p->loop, STDIN_FILENO, EPOLLIN,
+				(struct handler){ on_passage_input, p }, &p->input);
+		p->input_is_file = r == -EPERM;
+		r = p->input_is_file ? 0 : r;
+	}
+	if (r < 0)
+		return error_set(err, ERROR_INTERNAL, -r, "cannot wait for the daemon: %s",
+				 strerror(-r));
+	return p->run->vtable->start(p->run, &how, err);
+}
+
+static void passage_done(struct passage *p)
+{
+	if (p->run)
+		p->run->vtable->discard(p->run);
+	p->input = source_free(p->input);
+	p->cancel = source_free(p->cancel);
+	p->slow = source_free(p->slow);
+	p->loop = loop_free(p->loop);
+	buf_done(&p->held);
+	(void)fd_close(p->stream.cancel_fd);
+}
+
+/* As passage_open(). A signal ends the program, then this process. */
+static int passage_run(struct passage *p, json_t *request, struct error *err)
+{
+	const bool compiles = is_watched(p->d, p->o, request);
+	const bool interactive = take_input(p->o, request);
+	int r = passage_open(p, request, err);
+
+	p->wants_result = run_wants_result(p->o, request);
+	if (r > 0)
+		r = passage_start(p, interactive, err) < 0 ? -err->errnum : 1;
 	if (r > 0) {
-		if (p->compiles && !is_whole(p))
-			watch_compiling();
-		r = is_whole(p) ? read_whole(p, &result, err) : read_events(p, &result, err);
-		end_watch(NULL);
-		if (r == 0)
-			conclude(p, result);
-		json_decref(result);
-		r = r < 0 ? r : 1;
+		if (compiles)
+			source_set_time(p->slow, clock_now_ns() + NS_PER_SEC);
+		if (p->input_is_file)
+			passage_feed(p);
+		r = loop_run(p->loop);
+		*err = p->err;
+		r = r < 0 ? r : err->code != ERROR_NONE ? -EIO : 1;
 	}
 	p->out->signal = run_signal_taken(p->stream.cancel_fd);
 	p->out->broken = p->stream.broken;
@@ -378,32 +416,23 @@ static int be_without(const struct run_remote *d, const struct run_options *o, s
 int run_remote(struct run_remote *d, struct run_options *o, json_t *request,
 	       struct run_outcome *out, struct error *err)
 {
-	_cleanup_free_ char *body = NULL;
-	struct passage p = { .d = d,
-			     .o = o,
-			     .out = out,
-			     .progress = &o->progress,
-			     .stream = { .cancel_fd = -EBADF } };
+	struct passage p = { .d = d, .o = o, .out = out, .progress = &o->progress };
 	int r;
 
 	if (!suits(o, request))
 		return 0;
 	if (!d->is_there)
 		return be_without(d, o, err);
-	p.wants_result = run_wants_result(o, request);
-	p.compiles = is_watched(d, o, request);
-	p.interactive = take_input(o, request);
-	body = json_dumps(request, JSON_COMPACT);
-	if (!body)
-		return error_oom(err);
 	p.stream.cancel_fd = run_signal_fd(err);
 	if (p.stream.cancel_fd < 0)
 		return p.stream.cancel_fd;
-	r = pass_through(&p, body, err);
+	buf_init(&p.held, STDIN_MAX);
+	p.loop = loop_new();
+	r = p.loop ? passage_run(&p, request, err) : error_oom(err);
+	passage_done(&p);
 	if (r == 0)
 		say_without(o, err);
 	if (r < 0)
 		name_policies(&d->remote, request, err);
-	(void)fd_close(p.stream.cancel_fd);
 	return r;
 }

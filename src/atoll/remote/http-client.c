@@ -191,9 +191,9 @@ static int write_head(struct buf *head, const struct http_client *c, const struc
 	} fields[] = {
 		{ "Host", c->address->host },
 		{ "User-Agent", "atoll" },
-		{ "Accept", call->accept ?: "application/json" },
-		{ "Connection", call->websocket_key ? "Upgrade" : "close" },
-		{ "Upgrade", call->websocket_key ? "websocket" : NULL },
+		{ "Accept", call->accept ? call->accept : "application/json" },
+		{ "Connection", call->websocket_key || call->upgrade ? "Upgrade" : "close" },
+		{ "Upgrade", call->websocket_key ? "websocket" : call->upgrade },
 		{ "Sec-WebSocket-Version", call->websocket_key ? "13" : NULL },
 		{ "Sec-WebSocket-Key", call->websocket_key },
 		{ "Range", call->range },

@@ -55,6 +55,7 @@ struct http_call {
 	const char *range;	   /* "bytes=0-"; or NULL */
 	const char *token;	   /* or NULL */
 	const char *websocket_key; /* asks for a WebSocket; or NULL */
+	const char *upgrade;	   /* asks for that protocol, which needs no key; or NULL */
 	struct span body;	   /* data NULL: none */
 	const char *content_type;  /* of the body; NULL: application/json */
 };

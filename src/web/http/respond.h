@@ -125,6 +125,9 @@ struct tunnel_ops {
 };
 int response_upgrade(struct request_ctx *ctx, const char *protocol, const struct tunnel_ops *ops,
 		     struct tunnel **ret) _must_check_;
+/* The same for a protocol that needs no handshake beyond its name in Upgrade. Another request gets 426. */
+int response_switch(struct request_ctx *ctx, const char *protocol, const struct tunnel_ops *ops,
+		    struct tunnel **ret) _must_check_;
 /*
  * What a tunnel's owner keeps of messages is bounded as bodies and answers are: charged to the client's caller, checked before it
  * grows (http_check_bytes), and a message that arrives in parts has the time of a request's body.
@@ -139,6 +142,8 @@ int http_check_bytes(const struct charge *g, enum caller_slot slot, size_t held,
 		     struct error *err) _must_check_;
 /* returns as response_write */
 int tunnel_write(struct tunnel *t, const void *data, size_t n) _must_check_;
+/* The most bytes that a body may have here. */
+size_t tunnel_body_max(const struct tunnel *t);
 void tunnel_yield(struct tunnel *t); /* as response_yield() */
 void tunnel_pause(struct tunnel *t,
 		  bool paused); /* stops reading, so that the client's sends block */

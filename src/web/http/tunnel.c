@@ -5,56 +5,20 @@
 #include "web/codec/http-write.h"
 #include "web/codec/websocket.h"
 
+#include <stdio.h>
+
 struct tunnel {
 	struct conn *conn;
 	struct tunnel_ops ops;
 };
 
-static int write_switch(struct request_ctx *ctx, const char *accept, const char *protocol)
+/* The answer is there: the request ends; the connection stays. */
+static void tunnel_begin(struct request_ctx *ctx, struct tunnel *t, const struct tunnel_ops *ops)
 {
-	_cleanup_buf_ struct buf b = { 0 };
-	int r;
-
-	buf_init(&b, 8192);
-	r = server_write_common(ctx->server, &b, 101);
-	if (r >= 0)
-		r = buf_printf(&b,
-			       "Upgrade: websocket\r\nConnection: Upgrade\r\n"
-			       "Sec-WebSocket-Accept: %s\r\n",
-			       accept);
-	if (r >= 0 && protocol)
-		r = http_write_field(&b, "Sec-WebSocket-Protocol", span_of(protocol));
-	if (r >= 0)
-		r = http_write_end(&b);
-	return r < 0 ? r : conn_queue(ctx->conn, b.data, b.len);
-}
-
-int response_upgrade(struct request_ctx *ctx, const char *protocol, const struct tunnel_ops *ops,
-		     struct tunnel **ret)
-{
-	char accept[WEBSOCKET_ACCEPT];
 	struct conn *c = ctx->conn;
-	int status = websocket_check(&ctx->head, accept);
-	struct tunnel *t;
 
-	if (status == 426 && (response_header(ctx, "Connection", "Upgrade") < 0 ||
-			      response_header(ctx, "Upgrade", "websocket") < 0 ||
-			      response_header(ctx, "Sec-WebSocket-Version", "13") < 0))
-		status = 400;
-	if (status) {
-		(void)respond_problem(ctx, status, "not_websocket",
-				      "This path speaks WebSocket, version 13 of the protocol.");
-		return -EINVAL;
-	}
-	t = calloc(1, sizeof(*t));
-	if (!t || !c || write_switch(ctx, accept, protocol) < 0) {
-		free(t);
-		response_abort(ctx);
-		return -EPIPE;
-	}
 	*t = (struct tunnel){ c, *ops };
 	ctx->status = 101;
-	/* The request ends; the connection stays. */
 	ctx->conn = NULL;
 	c->ctx = NULL;
 	ctx_finish(ctx);
@@ -66,8 +30,76 @@ int response_upgrade(struct request_ctx *ctx, const char *protocol, const struct
 	if (c->in.len > 0)
 		conn_poke(c);
 	conn_kick(c);
-	*ret = t;
+}
+
+/* fields: those of the answer that are the protocol's own. */
+static int tunnel_switch(struct request_ctx *ctx, const char *fields, const struct tunnel_ops *ops,
+			 struct tunnel **ret)
+{
+	_cleanup_free_ struct tunnel *t = calloc(1, sizeof(*t));
+	_cleanup_buf_ struct buf b = { 0 };
+	int r = t && ctx->conn ? 0 : -ENOMEM;
+
+	buf_init(&b, 8192);
+	if (r >= 0)
+		r = server_write_common(ctx->server, &b, 101);
+	if (r >= 0)
+		r = buf_printf(&b, "Connection: Upgrade\r\n%s", fields);
+	if (r >= 0)
+		r = http_write_end(&b);
+	if (r >= 0)
+		r = conn_queue(ctx->conn, b.data, b.len);
+	if (r < 0) {
+		response_abort(ctx);
+		return -EPIPE;
+	}
+	*ret = TAKE_PTR(t);
+	tunnel_begin(ctx, *ret, ops);
 	return 0;
+}
+
+static int tunnel_refuse(struct request_ctx *ctx, int status, const char *protocol,
+			 const char *code, const char *detail)
+{
+	if (status == 426 && (response_header(ctx, "Connection", "Upgrade") < 0 ||
+			      response_header(ctx, "Upgrade", protocol) < 0))
+		status = 400;
+	(void)respond_problem(ctx, status, code, "%s", detail);
+	return -EINVAL;
+}
+
+int response_upgrade(struct request_ctx *ctx, const char *protocol, const struct tunnel_ops *ops,
+		     struct tunnel **ret)
+{
+	char accept[WEBSOCKET_ACCEPT], fields[256];
+	const int status = websocket_check(&ctx->head, accept);
+
+	if (status) {
+		if (status == 426)
+			(void)!response_header(ctx, "Sec-WebSocket-Version", "13");
+		return tunnel_refuse(ctx, status, "websocket", "not_websocket",
+				     "This path speaks WebSocket, version 13 of the protocol.");
+	}
+	(void)snprintf(fields, sizeof(fields),
+		       "Upgrade: websocket\r\nSec-WebSocket-Accept: %s\r\n%s%.64s%s", accept,
+		       protocol ? "Sec-WebSocket-Protocol: " : "", protocol ? protocol : "",
+		       protocol ? "\r\n" : "");
+	return tunnel_switch(ctx, fields, ops, ret);
+}
+
+int response_switch(struct request_ctx *ctx, const char *protocol, const struct tunnel_ops *ops,
+		    struct tunnel **ret)
+{
+	char fields[96];
+
+	if (ctx->head.method != HTTP_GET || !ctx->head.upgrade ||
+	    !http_list_has(http_request_field(&ctx->head, "upgrade"), protocol))
+		return tunnel_refuse(
+			ctx, 426, protocol, "upgrade_required",
+			"This path speaks the protocol that the answer's header Upgrade "
+			"names.");
+	(void)snprintf(fields, sizeof(fields), "Upgrade: %.64s\r\n", protocol);
+	return tunnel_switch(ctx, fields, ops, ret);
 }
 
 void tunnel_charge(const struct tunnel *t, enum caller_slot slot, struct charge *ret)
@@ -124,6 +156,11 @@ int tunnel_write(struct tunnel *t, const void *data, size_t n)
 	if (c->out.bytes > 0)
 		conn_kick(c);
 	return r;
+}
+
+size_t tunnel_body_max(const struct tunnel *t)
+{
+	return t->conn ? (size_t)t->conn->server->config.limits.body_max_bytes : 0;
 }
 
 void tunnel_yield(struct tunnel *t)

@@ -69,7 +69,7 @@ int respond_tree(struct request_ctx *ctx, int status, json_t *root);
 
 /* --- tables, each ending with an empty row --- */
 extern const struct route run_routes[], batch_routes[], execution_routes[], host_routes[],
-	execute_routes[], session_routes[], tool_routes[], mcp_routes[];
+	execute_routes[], session_routes[], tool_routes[], mcp_routes[], runner_routes[];
 
 /* --- route-run.c --- */
 /* The result of an execution, or its state. */

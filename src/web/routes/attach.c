@@ -16,31 +16,19 @@
  *
  * While the program does not read its input, the socket is not read. Disconnecting does not stop the program.
  */
-#include <assert.h>
-#include <signal.h>
-#include <string.h>
-
-#include "base/clock.h"
+#include "run/packet.h"
 #include "spec/yaml.h"
 #include "web/routes/event-socket.h"
+#include "web/routes/program-input.h"
 
-enum {
-	MESSAGE_BYTES_MAX = 1 << 20,
-	INPUT_BYTES_MAX = 4 << 20,
-	SIGNALS_MAX = 16,
-	SIGNAL_RETRY_MS = 5,
-};
+#include <string.h>
+
+enum { MESSAGE_BYTES_MAX = 1 << 20 };
 
 struct attach {
 	struct event_socket socket;
 	struct watcher *watcher;
-	struct buf input;	  /* for the program */
-	struct charge held;	  /* of input */
-	size_t taken;		  /* bytes of input that the program has taken */
-	bool input_ends;	  /* standard input ends after input */
-	int signals[SIGNALS_MAX]; /* signals that came before the program ran */
-	size_t n_signals;
-	struct source *retry;
+	struct program_input input;
 };
 
 static struct attach *attach_of(struct event_socket *s)
@@ -48,15 +36,11 @@ static struct attach *attach_of(struct event_socket *s)
 	return (struct attach *)((char *)s - offsetof(struct attach, socket));
 }
 
-static void on_attach_gone(struct event_socket *s)
+static void attach_free(struct attach *a)
 {
-	struct attach *a = attach_of(s);
-
-	event_socket_done(s);
+	event_socket_done(&a->socket);
+	program_input_done(&a->input);
 	a->watcher = watcher_free(a->watcher);
-	a->retry = source_free(a->retry);
-	buf_done(&a->input);
-	charge_done(&a->held);
 	free(a);
 }
 
@@ -66,78 +50,34 @@ static void attach_complain(struct attach *a, const char *detail)
 				 json_pack("{s:s, s:s}", "event", "error", "detail", detail));
 }
 
-/* --- input: it waits here until the program takes it --- */
-
-/* Gives the program as much input as it takes. true: some is left. */
-static bool on_attach_pumped(struct event_socket *s)
+static void on_attach_closed(void *data)
 {
-	struct attach *a = attach_of(s);
-	struct execution *x = watcher_execution(a->watcher);
-	ssize_t n = 0;
-
-	assert(a->taken <= a->input.len);
-	if (!x || execution_has_ended(x)) {
-		a->taken = a->input.len;
-	} else if (execution_is_running(x)) {
-		if (a->taken < a->input.len)
-			n = execution_stdin_write(x, a->input.data + a->taken,
-						  a->input.len - a->taken);
-		if (n > 0)
-			a->taken += (size_t)n;
-		if (n == -EPIPE) {
-			a->taken = a->input.len;
-			attach_complain(a, "stdin: the program's standard input is closed; attach "
-					   "within a second of the start to a job sent without "
-					   "stdin, or send it with ?interactive=true.");
-		}
-		if (a->input_ends && a->taken == a->input.len) {
-			a->input_ends = false;
-			execution_stdin_close(x);
-		}
-	}
-	if (a->taken == a->input.len) {
-		buf_done(&a->input);
-		buf_init(&a->input, INPUT_BYTES_MAX);
-		charge_add(&a->held, -a->held.amount);
-		a->taken = 0;
-	}
-	return a->input.len > 0;
+	attach_complain(
+		data,
+		"stdin: the program's standard input is closed; attach within a second of the "
+		"start to a job sent without stdin, or send it with ?interactive=true.");
 }
 
-static void on_attach_bytes(struct event_socket *s, struct span bytes)
+/* --- messages --- */
+
+static void attach_take_bytes(struct attach *a, struct span bytes)
 {
-	struct attach *a = attach_of(s);
 	struct error err = { 0 };
 
-	if (a->input_ends) {
+	switch (program_input_add(&a->input, bytes, &err)) {
+	case -EPIPE:
 		attach_complain(a, "stdin: its end was sent before this.");
-		return;
-	}
-	if (http_check_bytes(&a->held, SLOT_BODY_BYTES, a->input.len, bytes.len, &err) < 0)
+		break;
+	case -EBUSY:
 		event_socket_close(&a->socket, SOCKET_TRY_AGAIN_LATER, err.text);
-	else if (buf_append(&a->input, bytes.data, bytes.len) < 0)
+		break;
+	case -ENOBUFS:
 		event_socket_close(&a->socket, WSLAY_CODE_MESSAGE_TOO_BIG,
 				   "too much input waits for the program");
-	else
-		charge_add(&a->held, (int64_t)bytes.len);
-}
-
-static int attach_signal_number(const json_t *value)
-{
-	const char *name = json_string_value(value);
-	json_int_t number = json_integer_value(value);
-
-	if (json_is_integer(value))
-		return number > 0 && number < NSIG ? (int)number : -EINVAL;
-	if (name && strncmp(name, "SIG", 3) == 0)
-		name += 3;
-	for (int i = 1; name && i < NSIG; i++) {
-		const char *known = sigabbrev_np(i);
-
-		if (known && strcmp(known, name) == 0)
-			return i;
+		break;
+	default:
+		break;
 	}
-	return -EINVAL;
 }
 
 static void attach_take_stdin(struct attach *a, const json_t *message)
@@ -145,67 +85,36 @@ static void attach_take_stdin(struct attach *a, const json_t *message)
 	const json_t *data = json_object_get(message, "data");
 
 	if (json_is_string(data))
-		on_attach_bytes(&a->socket,
-				(struct span){ json_string_value(data), json_string_length(data) });
+		attach_take_bytes(
+			a, (struct span){ json_string_value(data), json_string_length(data) });
 	else
 		attach_complain(a, "stdin: data must be a text; send bytes as a binary frame.");
 }
 
 static void attach_take_eof(struct attach *a, const json_t *message _unused_)
 {
-	a->input_ends = true;
-}
-
-/* Signals wait for "running": the first output may arrive before that event. */
-static void attach_send_signals(struct attach *a)
-{
-	struct execution *x = watcher_execution(a->watcher);
-	size_t sent = 0;
-
-	while (sent < a->n_signals) {
-		if (!x || execution_has_ended(x))
-			sent = a->n_signals;
-		else if (execution_signal(x, a->signals[sent]) == -ESRCH)
-			break;
-		else
-			sent++;
-	}
-	a->n_signals -= sent;
-	memmove(a->signals, a->signals + sent, a->n_signals * sizeof(a->signals[0]));
-	source_set_time(a->retry, a->n_signals == 0 ? INT64_MAX
-						    : clock_now_ns() + SIGNAL_RETRY_MS * NS_PER_MS);
-}
-
-static int on_attach_retry(void *data, uint32_t events _unused_)
-{
-	attach_send_signals(data);
-	return 0;
+	program_input_end(&a->input);
 }
 
 static void attach_take_signal(struct attach *a, const json_t *message)
 {
-	int number = attach_signal_number(json_object_get(message, "signal"));
+	const int number = packet_signal_from_json(message);
 
-	if (number < 1 || number >= NSIG) {
+	if (number < 0)
 		attach_complain(a, "signal: give a name like INT, or a number.");
-	} else if (a->n_signals < SIGNALS_MAX) {
-		a->signals[a->n_signals++] = number;
-		attach_send_signals(a);
-	}
+	else
+		program_input_signal(&a->input, number);
 }
 
 static void attach_take_resize(struct attach *a, const json_t *message)
 {
-	json_int_t rows = json_integer_value(json_object_get(message, "rows"));
-	const json_t *given = json_object_get(message, "columns");
-	/* Terminals in browsers send "cols". */
-	json_int_t columns = json_integer_value(given ? given : json_object_get(message, "cols"));
 	struct execution *x = watcher_execution(a->watcher);
+	uint16_t rows, columns;
 
-	if (rows < 1 || rows > UINT16_MAX || columns < 1 || columns > UINT16_MAX)
+	if (packet_size_from_json(message, &rows, &columns) < 0)
 		attach_complain(a, "resize: rows and columns must be numbers from 1 to 65535.");
 	else if (x)
-		execution_resize(x, (uint16_t)rows, (uint16_t)columns);
+		execution_resize(x, rows, columns);
 }
 
 static const struct {
@@ -220,8 +129,8 @@ static const struct {
 
 static void on_attach_text(struct event_socket *s, struct span text)
 {
-	struct attach *a = attach_of(s);
 	struct document doc = { "message", text.data, text.len };
+	struct attach *a = attach_of(s);
 	struct error err = { 0 };
 	json_t *message = NULL;
 	const char *type;
@@ -242,11 +151,41 @@ static void on_attach_text(struct event_socket *s, struct span text)
 	json_decref(message);
 }
 
-/* --- events --- */
+static void on_attach_bytes(struct event_socket *s, struct span bytes)
+{
+	attach_take_bytes(attach_of(s), bytes);
+}
 
-static int next_attach_event(struct event_socket *s, struct event *ret)
+/* --- the socket --- */
+
+static int attach_next(struct event_socket *s, struct event *ret)
 {
 	return watcher_next(attach_of(s)->watcher, ret);
+}
+
+static bool on_attach_pumped(struct event_socket *s)
+{
+	return program_input_feed(&attach_of(s)->input);
+}
+
+static void on_attach_gone(struct event_socket *s)
+{
+	attach_free(attach_of(s));
+}
+
+static void on_attach_event(void *data)
+{
+	struct attach *a = data;
+
+	tunnel_yield(a->socket.tunnel);
+}
+
+/* The client does not take its frames, so a close frame would not arrive in time. */
+static void on_attach_lost(void *data)
+{
+	struct attach *a = data;
+
+	event_socket_drop(&a->socket);
 }
 
 /* err stays untouched where the server failed. */
@@ -254,7 +193,7 @@ static int prepare_attach(struct request_ctx *ctx, struct attach *a, struct erro
 {
 	static const struct event_socket_ops ops = {
 		.message_bytes_max = MESSAGE_BYTES_MAX,
-		.next = next_attach_event,
+		.next = attach_next,
 		.on_text = on_attach_text,
 		.on_bytes = on_attach_bytes,
 		.on_pumped = on_attach_pumped,
@@ -268,17 +207,17 @@ static int prepare_attach(struct request_ctx *ctx, struct attach *a, struct erro
 	if (r < 0)
 		return r;
 	a->socket.bytes = output && strcmp(output, "bytes") == 0;
-	buf_init(&a->input, INPUT_BYTES_MAX);
-	r = loop_add_timer(request_loop(ctx), INT64_MAX, (struct handler){ on_attach_retry, a },
-			   &a->retry);
+	a->input = (struct program_input){ .watcher = a->watcher,
+					   .data = a,
+					   .on_closed = on_attach_closed };
+	r = program_input_init(&a->input, request_loop(ctx));
 	return r < 0 ? r : event_socket_init(&a->socket, &ops, request_loop(ctx));
 }
 
 int attach_get(struct request_ctx *ctx)
 {
 	struct attach *a = calloc(1, sizeof(*a));
-	const struct watcher_ops watcher = { &a->socket, event_socket_wake, event_socket_wake,
-					     event_socket_lost };
+	const struct watcher_ops watcher = { a, on_attach_event, on_attach_event, on_attach_lost };
 	const char *output = request_query(ctx, "output");
 	struct error err = { 0 };
 	int r;
@@ -286,21 +225,21 @@ int attach_get(struct request_ctx *ctx)
 	if (!a)
 		return -ENOMEM;
 	if (output && strcmp(output, "bytes") != 0 && strcmp(output, "json") != 0) {
-		on_attach_gone(&a->socket);
+		attach_free(a);
 		return respond_field(ctx, "output", "output: give bytes or json.");
 	}
 	r = prepare_attach(ctx, a, &err);
 	if (r < 0) {
-		on_attach_gone(&a->socket);
+		attach_free(a);
 		if (err.code == ERROR_INPUT)
 			return respond_field(ctx, "after", "after: %s", err.text);
 		return respond_error(ctx, &err);
 	}
 	if (event_socket_upgrade(&a->socket, ctx) < 0) {
-		on_attach_gone(&a->socket);
+		attach_free(a);
 		return 0;
 	}
-	tunnel_charge(a->socket.tunnel, SLOT_BODY_BYTES, &a->held);
+	tunnel_charge(a->socket.tunnel, SLOT_BODY_BYTES, &a->input.held);
 	watcher_set_ops(a->watcher, &watcher);
 	watcher_attach(a->watcher);
 	event_socket_pump(&a->socket);

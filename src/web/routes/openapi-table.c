@@ -110,6 +110,7 @@ const struct api_answer api_answers[] = {
 	{ "deleteSession answerHostCall unpackIntoSession writeSessionFile deleteSessionFile "
 	  "endMcpSession",
 	  204, NULL, NULL, "Done" },
+	{ "speakRunner", 101, NULL, NULL, "Packets from here on: doc/runner-protocol.md" },
 	{ "attachToExecution attachToSession", 101, NULL, NULL,
 	  "A WebSocket: each text frame is an Event" },
 	{ "getMetrics", 200, "text/plain", "string", NULL },
@@ -156,8 +157,8 @@ const struct api_refusal api_refusals[] = {
 	  RANGES " getExecutionValue" },
 	{ 422, "KeyReused", "The Idempotency-Key was used for another body", REFUSED_LISTED,
 	  RUNS " " JOBS },
-	{ 426, "UpgradeRequired", "The request is no WebSocket handshake", REFUSED_LISTED,
-	  "attachToExecution attachToSession" },
+	{ 426, "UpgradeRequired", "The request is no handshake of the path's protocol",
+	  REFUSED_LISTED, "attachToExecution attachToSession speakRunner" },
 	{ 429, "Busy", "The queue is full; try again after Retry-After", REFUSED_LISTED,
 	  RUNS " " JOBS " createSession forkSession resetSession executeTool callTool" },
 	{ 503, "Unavailable",

@@ -24,7 +24,7 @@ const double access_bounds[ACCESS_BOUNDS] = { 0.001, 0.0025, 0.005, 0.01, 0.025,
 
 static const struct route *const tables[] = { run_routes,  batch_routes,   execution_routes,
 					      host_routes, execute_routes, session_routes,
-					      tool_routes, mcp_routes };
+					      tool_routes, mcp_routes,	   runner_routes };
 
 static void count_access(struct access_counts *counts, const struct access *access)
 {
