@@ -22,7 +22,7 @@
 #include "web/codec/http-response.h"
 #include "web/http/conn.h"
 
-enum { SPIN_ROUNDS = 8, BUSY_ROUNDS = 1000 };
+enum { SPIN_ROUNDS = 64, BUSY_ROUNDS = 1000 };
 
 #define HOST "Host: localhost:8700\r\n"
 
