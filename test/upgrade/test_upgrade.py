@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+import contract
 import oracle
 from daemon import Daemon
 from oracle import IS_ROOT, NOBODY
@@ -56,8 +57,11 @@ class Upgraded:
 
 @pytest.fixture(scope="module")
 def upgraded(mode, stage):
+    """Results are kept as they were written: one of then lacks fields that /openapi.json promises of today's."""
+    learned, contract.learned = contract.learned, None
     upgraded = Upgraded(mode, stage)
     yield upgraded
+    contract.learned = learned
     upgraded.end()
     shutil.rmtree(upgraded.place)
 
