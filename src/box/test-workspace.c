@@ -122,12 +122,44 @@ static void test_others(void **state _unused_)
 	check_refused("w", -ENOENT);
 }
 
+/* A path is a name only below a tree that permits it, and nothing is made there. */
+static void test_trees(void **state _unused_)
+{
+	const struct workspace_place trees[] = { { WORKSPACE_TREE, root, 0, 0 },
+						 { NULL, root, 0, 0 },
+						 { 0 } };
+	char path[512], other[512];
+	struct error err = { 0 };
+	_cleanup_close_ int made = workspace_open(places, "w", NULL), fd = -EBADF;
+	_cleanup_close_ int parent = -EBADF;
+	const char *base;
+
+	assert_true(made >= 0);
+	(void)snprintf(path, sizeof(path), "%s/w", root);
+	(void)snprintf(other, sizeof(other), "%sother/w", root);
+	check_refused(path, -EPERM);
+	fd = workspace_open(trees, path, &err);
+	assert_true(is_same(fd, path));
+	parent = workspace_open_parent(trees, path, false, &base);
+	assert_true(is_same(parent, root));
+	assert_string_equal(base, "w");
+	assert_int_equal(workspace_open(trees, other, &err), -EPERM);
+	assert_int_equal(workspace_open(trees, "/etc", &err), -EPERM);
+	(void)snprintf(other, sizeof(other), "%s/missing", root);
+	assert_int_equal(workspace_open(trees, other, &err), -ENOENT);
+	assert_int_equal(symlink("w", below(root, "alias")), 0);
+	(void)snprintf(other, sizeof(other), "%s/alias", root);
+	assert_int_equal(workspace_open(trees, other, &err), -ENOTDIR);
+	assert_non_null(strstr(err.text, "is a link"));
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_made, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_links, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_others, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_trees, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

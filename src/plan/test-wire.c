@@ -366,6 +366,40 @@ static void test_workspace_as_root(void **state)
 	assert_non_null(strstr(err.text, "cannot be the root"));
 }
 
+/* The path of a writable mount is as strict as that of what is shown. */
+static void test_paths_of_workspaces(void **state)
+{
+	static const struct {
+		const char *name;
+		uint16_t flags;
+		bool is_good;
+	} rows[] = {
+		{ "w", 0, true },
+		{ "/srv/w", 0, false },
+		{ "/srv/w", OP_EXACT, true },
+		{ "w", OP_EXACT, false },
+		{ "/srv/../w", OP_EXACT, false },
+		{ "/srv/a,b", OP_EXACT, false },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		_cleanup_(plan_done) struct plan p = { 0 };
+		struct error err = { 0 };
+		int r;
+
+		print_message("# %s\n", rows[i].name);
+		sample_head(&p);
+		must_add(&p, (struct op){ .kind = OP_WORKSPACE, .flags = rows[i].flags },
+			 rows[i].name, "/o");
+		sample_tail(&p);
+		r = decode(&p, &err);
+		if (rows[i].is_good ? strstr(err.text, "path") || strstr(err.text, "name")
+				    : r != -EBADMSG)
+			fail_msg("%s: %d, %s", rows[i].name, r, err.text);
+	}
+}
+
 static void test_stage_without_limits(void **state)
 {
 	static const char *const any[] = { "/", NULL };
@@ -400,6 +434,7 @@ int main(void)
 		cmocka_unit_test(test_links_after_pivot),
 		cmocka_unit_test(test_modules),
 		cmocka_unit_test(test_workspace_as_root),
+		cmocka_unit_test(test_paths_of_workspaces),
 		cmocka_unit_test(test_stage_without_limits),
 	};
 

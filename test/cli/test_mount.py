@@ -260,6 +260,8 @@ def test_over_http(mode, stage, atoll, written, work):
         result = served.web.post("/v1/execute", request).json()
         assert result["stdout"] == "old" and (top / "new").read_text() == "http\n", result
         assert (top / "new").stat().st_uid == top.stat().st_uid
+        seen = served.web.post("/v1/execute", {**request, "code": "cat /o/new; : >/o/x", "mounts": {"/o": str(top)}}).json()
+        assert seen["stdout"] == "http\n" and seen["exit_code"] != 0 and not (top / "x").exists(), seen
         refused = served.web.post("/v1/execute", {**request, "policy": "default"})
         assert refused.status == 403 and "filesystem.mounts lists" in refused.json()["detail"], refused
         (top.parent / "unlisted").mkdir()
