@@ -60,17 +60,6 @@ static bool may_run(const void *data, const struct queue_item *item)
 	return engine_has_place(data, x->caller, x->judging);
 }
 
-static struct execution *pick(struct engine *e)
-{
-	/* A job's start must be on record, and a broker must judge it; an execution that a caller waits for was judged already. */
-	bool jobs = !e->draining && history_health(e->o.history).degraded == 0 &&
-		    e->o.runner->vtable->is_ready(e->o.runner);
-	const struct queue_rule rule = { .odd = !jobs, .may = may_run, .data = e };
-	struct queue_item *item = queue_pop(&e->queue, &rule);
-
-	return item ? of_item(item) : NULL;
-}
-
 /* It begins in this round, once its start is on record. */
 static void list_start(struct execution *x)
 {
@@ -91,11 +80,15 @@ static void list_start(struct execution *x)
 
 static void pick_all(struct engine *e)
 {
-	struct execution *x;
+	/* A job's start must be on record, and a broker must judge it; an execution that a caller waits for was judged already. */
+	bool jobs = !e->draining && history_health(e->o.history).degraded == 0 &&
+		    e->o.runner->vtable->is_ready(e->o.runner);
+	const struct queue_rule rule = { .odd = !jobs, .may = may_run, .data = e };
+	struct queue_item *item;
 
-	while (engine_has_place(e, NULL, false) && (x = pick(e))) {
-		execution_charge_place(x);
-		list_start(x);
+	while (engine_has_place(e, NULL, false) && (item = queue_pop(&e->queue, &rule))) {
+		execution_charge_place(of_item(item));
+		list_start(of_item(item));
 	}
 }
 
@@ -150,12 +143,6 @@ static int write_fresh(struct execution *x)
 						  &x->record.trouble);
 }
 
-static int write_start(struct execution *x)
-{
-	return x->record.written = history_start(x->engine->o.history, x->record.row,
-						 x->record.started_ns, &x->record.trouble);
-}
-
 static int write_all(struct engine *e, const struct execution_list *fresh,
 		     const struct execution_list *ended)
 {
@@ -166,7 +153,9 @@ static int write_all(struct engine *e, const struct execution_list *fresh,
 	for (struct execution *x = e->starting; x && !is_trouble(r); x = x->start_next)
 		/* A new row was written as running; an execution that a caller waits for gets its row at the end. */
 		if (x->record.row_before)
-			r = write_start(x);
+			r = x->record.written = history_start(e->o.history, x->record.row,
+							      x->record.started_ns,
+							      &x->record.trouble);
 	for (struct execution *x = ended->first; x && !is_trouble(r); x = x->list_next)
 		r = write_end(x);
 	return is_trouble(r) ? r : 0;
@@ -297,18 +286,11 @@ static void go_on_starting(struct engine *e)
 	e->n_starting = 0;
 }
 
-static void go_on_ended(struct execution_list *ended)
-{
-	struct execution *x;
-
-	while ((x = list_take(ended)))
-		finish_tell(x);
-}
-
 int engine_commit_round(void *data, uint32_t events)
 {
 	struct engine *e = data;
 	struct execution_list fresh = e->accepting, ended;
+	struct execution *x;
 
 	(void)events;
 	e->turn_due = false;
@@ -317,7 +299,7 @@ int engine_commit_round(void *data, uint32_t events)
 	place(&fresh);
 	ended = e->finishing;
 	e->finishing = (struct execution_list){ 0 };
-	for (struct execution *x = ended.first; x; x = x->list_next) {
+	for (x = ended.first; x; x = x->list_next) {
 		finish_prepare(x);
 		x->record.row_before = x->record.row;
 	}
@@ -325,7 +307,8 @@ int engine_commit_round(void *data, uint32_t events)
 	if (fresh.n + e->n_starting + ended.n == 0)
 		return 0;
 	write_group(e, &fresh, &ended);
-	go_on_ended(&ended);
+	while ((x = list_take(&ended)))
+		finish_tell(x);
 	go_on_fresh(&fresh);
 	go_on_starting(e);
 	return 0;

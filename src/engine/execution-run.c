@@ -91,17 +91,6 @@ void execution_end_early(struct execution *x, enum run_status status)
 	execution_end(x);
 }
 
-static void on_execution_started(struct execution *x, int64_t at_ns, bool warm)
-{
-	x->program_ns = at_ns;
-	x->warm = warm;
-	deadline_started(x, at_ns);
-	if (warm)
-		x->engine->metrics.warm++;
-	else
-		x->engine->metrics.cold++;
-}
-
 /* 1: not all of it was kept. */
 static int on_execution_output(struct execution *x, enum output_stream stream, struct span bytes)
 {
@@ -123,28 +112,6 @@ static ssize_t read_output(void *data, enum output_stream stream, int64_t offset
 	const struct execution *x = data;
 
 	return spool_read(&x->stream.spools[stream == OUTPUT_STDERR], offset, ret, n);
-}
-
-static void on_execution_stage(struct execution *x, const struct run_event *event)
-{
-	int code = event->stage.exit_code;
-	json_t *body = json_pack("{s:s, s:s, s:o, s:f}", "name", event->stage.name, "status",
-				 status_name(event->stage.status), "exit_code",
-				 code < 0 ? json_null() : json_integer(code), "duration",
-				 (double)event->stage.duration_us / 1e6);
-
-	stream_add_control(&x->stream, EVENT_STAGE, body);
-}
-
-static void on_execution_usage(struct execution *x, const struct usage *usage)
-{
-	struct error err = { 0 };
-
-	x->usage = *usage;
-	/* A run that lasts so long gets a row, so that it has a result if this process dies. */
-	if (history_health(x->engine->o.history).degraded == 0)
-		(void)!execution_ensure_row(x, &err);
-	stream_add_usage(&x->stream, execution_usage_json(usage));
 }
 
 /* A counter that the host does not have is null, as in results. */
@@ -306,6 +273,7 @@ static bool is_refused(const struct execution *x, const struct run_end *end)
 
 static void on_execution_end(struct execution *x, struct run_end *end)
 {
+	assert(x->run && execution_is_running(x));
 	x->run = NULL;
 	x->record.no_room = is_refused(x, end);
 	x->record.unwanted = x->record.unwanted || (x->record.no_room && x->record.row);
@@ -321,18 +289,35 @@ static void on_execution_end(struct execution *x, struct run_end *end)
 static int on_execution_event(void *data, const struct run_event *event)
 {
 	struct execution *x = data;
+	json_t *code;
 
 	switch (event->kind) {
 	case RUN_STARTED:
-		on_execution_started(x, event->started.at_ns, event->started.warm);
+		x->program_ns = event->started.at_ns;
+		x->warm = event->started.warm;
+		deadline_started(x, x->program_ns);
+		if (x->warm)
+			x->engine->metrics.warm++;
+		else
+			x->engine->metrics.cold++;
 		break;
 	case RUN_OUTPUT:
 		return on_execution_output(x, event->output.stream, event->output.bytes);
 	case RUN_STAGE:
-		on_execution_stage(x, event);
+		code = event->stage.exit_code < 0 ? json_null()
+						  : json_integer(event->stage.exit_code);
+		stream_add_control(&x->stream, EVENT_STAGE,
+				   json_pack("{s:s, s:s, s:o, s:f}", "name", event->stage.name,
+					     "status", status_name(event->stage.status),
+					     "exit_code", code, "duration",
+					     (double)event->stage.duration_us / 1e6));
 		break;
 	case RUN_USAGE:
-		on_execution_usage(x, event->usage);
+		x->usage = *event->usage;
+		/* A run that lasts so long gets a row, so that it has a result if this process dies. */
+		if (history_health(x->engine->o.history).degraded == 0)
+			(void)!execution_ensure_row(x, &(struct error){ 0 });
+		stream_add_usage(&x->stream, execution_usage_json(event->usage));
 		break;
 	case RUN_FILE:
 		on_execution_file(x, event->file);
@@ -574,13 +559,6 @@ static void keep_log(struct execution *x)
 			LOG_TEXT("id", x->id), LOG_TEXT("why", strerror(-r)));
 }
 
-/* The file may have been made only in case this process died. */
-static void drop_log(struct execution *x)
-{
-	if (x->stream.events.log.fd >= 0 && !needs_log(x))
-		(void)history_output_delete(x->engine->o.history, x->id, HISTORY_EVENTS);
-}
-
 /* A text that the row can hold, or none: then there is no memory at all. */
 static void settle_text(struct execution *x)
 {
@@ -711,8 +689,9 @@ void finish_forget(struct execution *x)
 {
 	struct error err = { 0 };
 
-	if (x->record.has_end)
-		drop_log(x);
+	/* The file may have been made only in case this process died. */
+	if (x->record.has_end && x->stream.events.log.fd >= 0 && !needs_log(x))
+		(void)history_output_delete(x->engine->o.history, x->id, HISTORY_EVENTS);
 	/* Present readers have it open. */
 	for (int i = 0; i < 2; i++)
 		if (x->stream.spools[i].spare)

@@ -478,14 +478,6 @@ void prepared_done(struct prepared *p)
 	p->request = NULL;
 }
 
-static bool is_adaptive(const json_t *body)
-{
-	const char *timeout = json_string_value(
-		json_object_get(json_object_get(body, "limits"), "timeout"));
-
-	return timeout && strcmp(timeout, "adaptive") == 0;
-}
-
 static int read_priority(const json_t *value, int *ret, struct error *err)
 {
 	json_int_t n = json_integer_value(value);
@@ -540,9 +532,11 @@ static int unshare(json_t *request, const char *key)
 	return json_object_set_new(request, key, own);
 }
 
-struct archive_unpacking {
+/* Of bytes, or of a request's member. */
+struct unpacking {
 	int unpacker_fd;
-	const json_t *archive;
+	const json_t *archive; /* NULL: packed */
+	struct span packed;
 	json_t *files;
 	struct error *err;
 	int r;
@@ -550,38 +544,24 @@ struct archive_unpacking {
 
 static void unpack(void *data)
 {
-	struct archive_unpacking *u = data;
+	struct unpacking *u = data;
 
-	u->r = unpack_base64(u->unpacker_fd, u->archive, u->files, u->err);
-}
-
-struct raw_unpacking {
-	int unpacker_fd;
-	struct span packed;
-	json_t *files;
-	struct error *err;
-	int r;
-};
-
-static void unpack_raw(void *data)
-{
-	struct raw_unpacking *u = data;
-
-	u->r = unpack_archive(u->unpacker_fd, u->packed, u->files, u->err);
+	u->r = u->archive ? unpack_base64(u->unpacker_fd, u->archive, u->files, u->err)
+			  : unpack_archive(u->unpacker_fd, u->packed, u->files, u->err);
 }
 
 int engine_unpack(struct engine *e, struct span packed, json_t *files, struct error *err)
 {
-	struct raw_unpacking u = { e->o.unpacker_fd, packed, files, err, 0 };
+	struct unpacking u = { e->o.unpacker_fd, .packed = packed, .files = files, .err = err };
 
-	worker_call(WORKER_ALWAYS, unpack_raw, &u);
+	worker_call(WORKER_ALWAYS, unpack, &u);
 	return u.r;
 }
 
 static int take_archive(const struct engine *e, json_t *request, const json_t *archive,
 			struct error *err)
 {
-	struct archive_unpacking u = { e->o.unpacker_fd, archive, .err = err };
+	struct unpacking u = { e->o.unpacker_fd, archive, .err = err };
 	const json_t *given = json_object_get(request, "files");
 
 	if (!archive || json_is_null(archive))
@@ -598,7 +578,9 @@ static int take_archive(const struct engine *e, json_t *request, const json_t *a
 int prepare_body(struct engine *e, json_t *body, struct prepared *ret, struct error *err)
 {
 	static const char *const own[] = { "archive", "priority", "callback_url" };
-	struct prepared p = { .adaptive = is_adaptive(body) };
+	const char *timeout = json_string_value(
+		json_object_get(json_object_get(body, "limits"), "timeout"));
+	struct prepared p = { .adaptive = timeout && strcmp(timeout, "adaptive") == 0 };
 	const json_t *archive = json_object_get(body, "archive");
 	bool plain = !p.adaptive;
 	int r, priority;

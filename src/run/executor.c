@@ -12,6 +12,7 @@
 #include "run/doctor.h"
 #include "run/link-keeper.h"
 
+#include <assert.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <string.h>
@@ -200,6 +201,7 @@ static void unlink_run(struct executor_run *run)
 	*run->at = run->next;
 	if (run->next)
 		run->next->at = run->at;
+	assert(run->executor->n_runs > 0);
 	run->executor->n_runs--;
 }
 
@@ -293,6 +295,7 @@ int executor_open_session(struct executor *s, const json_t *root, struct executo
 
 void executor_discard(struct executor_run *run)
 {
+	assert(!run->started);
 	unlink_run(run);
 	run_free(run);
 }
@@ -429,6 +432,7 @@ static struct job *live_job(const struct executor_run *run)
 
 static int start_fiber(struct executor_run *run, int r, struct error *err)
 {
+	assert(!run->started);
 	if (r >= 0) {
 		run->started = run->on_stack = true;
 		r = fiber_start(run->executor->atoll->loop, go, run);

@@ -53,22 +53,6 @@ int flow_plan(const struct sandbox_spec *in, struct plan *ret, struct error *err
 	return plan_build(&input, ret, err);
 }
 
-static int encode_plan(const struct sandbox_spec *in, struct buf *ret, struct error *err)
-{
-	_cleanup_(plan_done) struct plan plan = { 0 };
-	int r;
-
-	plan_init(&plan);
-	r = flow_plan(in, &plan, err);
-	if (r < 0)
-		return r;
-	r = plan_encode(&plan, ret);
-	if (r < 0)
-		return error_set(err, ERROR_INTERNAL, -r, "cannot hand over the plan: %s",
-				 strerror(-r));
-	return 0;
-}
-
 struct encoding {
 	const struct sandbox_spec *in;
 	struct buf *ret;
@@ -76,11 +60,19 @@ struct encoding {
 	int r;
 };
 
-static void encode_on_worker(void *data)
+static void encode_plan(void *data)
 {
+	_cleanup_(plan_done) struct plan plan = { 0 };
 	struct encoding *e = data;
 
-	e->r = encode_plan(e->in, e->ret, e->err);
+	plan_init(&plan);
+	e->r = flow_plan(e->in, &plan, e->err);
+	if (e->r < 0)
+		return;
+	e->r = plan_encode(&plan, e->ret);
+	if (e->r < 0)
+		(void)error_set(e->err, ERROR_INTERNAL, -e->r, "cannot hand over the plan: %s",
+				strerror(-e->r));
 }
 
 /* The plan holds the request's files, which may be large. */
@@ -92,7 +84,7 @@ static int encode_aside(const struct sandbox_spec *in, struct buf *ret, struct e
 	buf_init(ret, PLAN_BYTES_MAX + (PLAN_OPS_MAX + 1) * sizeof(struct op));
 	for (size_t i = 0; i < in->n_files; i++)
 		bytes += in->files[i].data.len;
-	worker_call(bytes, encode_on_worker, &e);
+	worker_call(bytes, encode_plan, &e);
 	return e.r;
 }
 
@@ -132,14 +124,6 @@ static int notify_started(struct sandbox_watch *w, int64_t at_ns, bool warm)
 	return run_observer_tell(
 		&w->observer,
 		&(struct run_event){ RUN_STARTED, .started = { at_ns, warm, isolation } });
-}
-
-static int notify_output(struct sandbox_watch *w, const struct run_event *event)
-{
-	/* The record of the start can be late: a program that prints has begun. */
-	if (!w->started_notified)
-		(void)notify_started(w, clock_now_ns(), false);
-	return run_observer_tell(&w->observer, event);
 }
 
 int flow_tell_stage(const struct run_observer *o, const struct result_stage *stage)
@@ -199,7 +183,10 @@ static int on_job_event(void *data, const struct run_event *event)
 	case RUN_STARTED:
 		return notify_started(w, event->started.at_ns, event->started.warm);
 	case RUN_OUTPUT:
-		return notify_output(w, event);
+		/* The record of the start can be late: a program that prints has begun. */
+		if (!w->started_notified)
+			(void)notify_started(w, clock_now_ns(), false);
+		return run_observer_tell(&w->observer, event);
 	case RUN_STAGE:
 		return notify_stage(w, event->stage.index);
 	case RUN_FILE:
@@ -316,14 +303,6 @@ static int use_broker(struct local_run *run, struct broker_used *ret, struct err
 	return 0;
 }
 
-static void give_up_broker(struct atoll *a, const struct broker_used *used)
-{
-	if (a->keeper)
-		link_keeper_retire(a->keeper, used->generation);
-	else
-		link_give_up(a->link);
-}
-
 /*
  * If a broker ends, runs that had not begun are sent to another one. Not if the caller's own input was already
  * passed on, or RUN_STARTED was reported.
@@ -347,37 +326,29 @@ void run_kill(struct run_control *c, enum cause_kind cause)
 		fiber_wake(c->fiber);
 }
 
-/* Applies commands that came before there was a job. */
-static void obey(struct run_control *c, struct job *job, bool live)
-{
-	c->job = job;
-	c->live = live;
-	if (c->killed)
-		job_kill(job, c->kill_cause);
-}
-
-/*
- * Called after the broker has its part of a run: this processor is idle meanwhile. Makes the next run's descriptors, and
- * brings the code that writes a result into the caches.
- */
-static void use_the_time(const struct local_run *run)
-{
-	(void)sched_yield();
-	(void)!run_fds_make(&run->atoll->run_fds);
-	free(result_to_text(run->result));
-}
-
 static int await(struct local_run *run, struct sandbox_watch *w)
 {
 	struct run_control *c = run->control;
 
 	if (!w->fiber) {
-		if (w->in->live && w->in->warm)
-			use_the_time(run);
+		/*
+		 * The broker has its part of the run, and this processor is idle meanwhile: makes the next run's descriptors, and brings
+		 * the code that writes a result into the caches.
+		 */
+		if (w->in->live && w->in->warm) {
+			(void)sched_yield();
+			(void)!run_fds_make(&run->atoll->run_fds);
+			free(result_to_text(run->result));
+		}
 		return loop_run(run->atoll->loop);
 	}
-	if (c)
-		obey(c, w->job, w->in->live);
+	if (c) {
+		c->job = w->job;
+		c->live = w->in->live;
+	}
+	/* It was killed before there was a job. */
+	if (c && c->killed)
+		job_kill(w->job, c->kill_cause);
 	if (run->language && run->language->warm.kind != WARMTH_NONE)
 		(void)!run_fds_make(&run->atoll->run_fds);
 	while (!job_has_ended(w->job))
@@ -441,7 +412,10 @@ static int execute_once(struct local_run *run, const struct sandbox_spec *in, st
 		return r;
 	/* With the ticket taken, sandboxes of the dead broker cannot begin the run. */
 	if (job && lost_with_broker(&used, job) && job_recall(job)) {
-		give_up_broker(run->atoll, &used);
+		if (run->atoll->keeper)
+			link_keeper_retire(run->atoll->keeper, used.generation);
+		else
+			link_give_up(run->atoll->link);
 		(void)take_later(&watcher, -ECANCELED);
 		return 1;
 	}

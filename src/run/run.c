@@ -314,17 +314,6 @@ static struct result *failed_result(struct local_run *run, const struct error *e
 	return res;
 }
 
-/* The program ran, but its files could not be stored: an internal failure that keeps the output. */
-static void not_delivered(struct result *res, const struct error *err)
-{
-	res->refusal = (enum error_code)err->code;
-	res->verdict.status = STATUS_INTERNAL_ERROR;
-	res->verdict.cause =
-		(struct cause){ .kind = CAUSE_INTERNAL, .limit = -1, .peak = -1, .suggest = -1 };
-	(void)snprintf(res->verdict.cause.detail, sizeof(res->verdict.cause.detail), "%s",
-		       err->text);
-}
-
 /* Killed before a job existed: the result has the requested end, not a failure. */
 static void was_killed(struct local_run *run, struct result *res)
 {
@@ -371,7 +360,14 @@ static int finish_run(struct local_run *run, const json_t *root, int r, struct r
 		if (run->output_error.code != ERROR_NONE) {
 			*err = run->output_error;
 			r = -err->errnum;
-			not_delivered(res, err);
+			/* The program ran, but its files could not be stored: an internal failure that keeps the output. */
+			res->refusal = (enum error_code)err->code;
+			res->verdict.status = STATUS_INTERNAL_ERROR;
+			res->verdict.cause = (struct cause){
+				.kind = CAUSE_INTERNAL, .limit = -1, .peak = -1, .suggest = -1
+			};
+			(void)snprintf(res->verdict.cause.detail, sizeof(res->verdict.cause.detail),
+				       "%s", err->text);
 		}
 	}
 	if (res) {

@@ -143,6 +143,7 @@ int capture_take(struct capture *c, const void *data, size_t n, bool kept)
 
 	if (r < 0 || !c->keeper.read)
 		return r < 0 ? r : capture_add(c, data, n);
+	assert(c->head_len == 0 && c->tail_len == 0);
 	c->bytes += (int64_t)n;
 	return 0;
 }
