@@ -56,10 +56,10 @@ int config_check_exposure(const struct config *c, struct error *err)
 {
 	struct config_address address;
 
-	if (c->tokens[0] || c->allow_unauthenticated)
+	if (c->access.tokens[0] || c->access.unauthenticated)
 		return 0;
-	for (size_t i = 0; c->listen[i]; i++) {
-		int r = config_address_parse(c->listen[i], &address, err);
+	for (size_t i = 0; c->listening.addresses[i]; i++) {
+		int r = config_address_parse(c->listening.addresses[i], &address, err);
 
 		if (r < 0)
 			return r;
@@ -68,7 +68,7 @@ int config_check_exposure(const struct config *c, struct error *err)
 				err, "listen",
 				"listening on %s lets other machines run code here; give "
 				"--token-file FILE, or --allow-unauthenticated to accept that",
-				c->listen[i]);
+				c->listening.addresses[i]);
 	}
 	return 0;
 }
@@ -153,7 +153,7 @@ static int check_token(const struct secret_file *f, struct config *c, struct spa
 		n -= mark;
 	if (n > CONFIG_TOKEN_MAX)
 		return refuse_file(f, "has a token of more than 512 characters", err);
-	c->token_short = c->token_short || n < CONFIG_TOKEN_MIN;
+	c->access.token_short = c->access.token_short || n < CONFIG_TOKEN_MIN;
 	for (size_t i = 0; i < n; i++)
 		if (line.data[i] <= ' ' || line.data[i] > '~')
 			return refuse_file(
@@ -164,22 +164,22 @@ static int check_token(const struct secret_file *f, struct config *c, struct spa
 int config_read_tokens(struct config *c, struct error *err)
 {
 	const struct secret_file f = {
-		"token_file", c->token_file,
+		"token_file", c->access.token_file,
 		"holds no token; put one of at least 16 characters on a line", check_token
 	};
 
-	c->token_short = false;
-	if (!*c->token_file)
+	c->access.token_short = false;
+	if (!*c->access.token_file)
 		return 0;
-	return read_secret_lines(c, &f, &c->tokens, err);
+	return read_secret_lines(c, &f, &c->access.tokens, err);
 }
 
 void config_warn_of_tokens(const struct config *c, struct log *log)
 {
-	if (c->token_short)
+	if (c->access.token_short)
 		log_say(log, LOG_WARNING,
 			"a token has fewer than 16 characters and may be guessed; use a longer one",
-			LOG_TEXT("file", c->token_file));
+			LOG_TEXT("file", c->access.token_file));
 }
 
 /* As Standard Webhooks writes them. */
@@ -203,10 +203,10 @@ static int check_secret(const struct secret_file *f, struct config *c _unused_, 
 
 int config_read_secrets(struct config *c, struct error *err)
 {
-	const struct secret_file f = { "callbacks.secret_file", c->callback_secret_file,
+	const struct secret_file f = { "callbacks.secret_file", c->callback.secret_file,
 				       "holds no secret; put " CONFIG_SECRET_PREFIX
 				       " and base64 on a line",
 				       check_secret };
 
-	return *c->callback_secret_file ? read_secret_lines(c, &f, &c->callback_secrets, err) : 0;
+	return *c->callback.secret_file ? read_secret_lines(c, &f, &c->callback.secrets, err) : 0;
 }

@@ -214,7 +214,7 @@ static int apply_place(const struct config_source *source, struct config *c, str
 	bool v6 = host && strchr(host, ':') && host[0] != '[';
 	const char *list;
 
-	if ((!host && !port) || c->listen)
+	if ((!host && !port) || c->listening.addresses)
 		return 0;
 	list = config_text(c, CONFIG_LISTEN ",%s%s%s:%s", v6 ? "[" : "", host ?: "127.0.0.1",
 			   v6 ? "]" : "", port ?: "6000");
@@ -292,28 +292,29 @@ static int find_places(const struct config_source *source, struct config *c, str
 	const char *home = config_variable(source, "HOME");
 	const char *run = source->root ? "/run" : config_variable(source, "XDG_RUNTIME_DIR");
 
-	if (!c->state_dir && source->root)
-		c->state_dir = "/var/lib/atoll";
-	else if (!c->state_dir && state && *state == '/')
-		c->state_dir = config_text(c, "%s/atoll", state);
-	else if (!c->state_dir && home && *home == '/')
-		c->state_dir = config_text(c, "%s/.local/state/atoll", home);
-	if (!c->state_dir || !*c->state_dir || strcmp(c->state_dir, "off") == 0)
+	if (!c->places.state_dir && source->root)
+		c->places.state_dir = "/var/lib/atoll";
+	else if (!c->places.state_dir && state && *state == '/')
+		c->places.state_dir = config_text(c, "%s/atoll", state);
+	else if (!c->places.state_dir && home && *home == '/')
+		c->places.state_dir = config_text(c, "%s/.local/state/atoll", home);
+	if (!c->places.state_dir || !*c->places.state_dir ||
+	    strcmp(c->places.state_dir, "off") == 0)
 		return error_field(
 			err, "state_dir",
 			"no place for the daemon's state is known; give --state-dir DIR");
-	if (!c->socket && run && *run == '/')
-		c->socket = config_text(c, "%s/atoll/atoll.sock", run);
-	else if (!c->socket)
-		c->socket = config_text(c, "%s/atoll.sock", c->state_dir);
-	if (!c->audit_file)
-		c->audit_file = config_text(c, "%s/audit.log", c->state_dir);
-	if (!c->socket || !c->audit_file)
+	if (!c->listening.socket && run && *run == '/')
+		c->listening.socket = config_text(c, "%s/atoll/atoll.sock", run);
+	else if (!c->listening.socket)
+		c->listening.socket = config_text(c, "%s/atoll.sock", c->places.state_dir);
+	if (!c->audit.file)
+		c->audit.file = config_text(c, "%s/audit.log", c->places.state_dir);
+	if (!c->listening.socket || !c->audit.file)
 		return error_oom(err);
-	if (strcmp(c->socket, "off") == 0)
-		c->socket = "";
-	if (strcmp(c->audit_file, "off") == 0)
-		c->audit_file = "";
+	if (strcmp(c->listening.socket, "off") == 0)
+		c->listening.socket = "";
+	if (strcmp(c->audit.file, "off") == 0)
+		c->audit.file = "";
 	return 0;
 }
 
@@ -323,9 +324,9 @@ static int fit_defaults(int32_t cores, struct config *c, struct error *err)
 	struct limits defaults, ceilings;
 
 	limits_presets(&defaults);
-	limits_overlay(&defaults, &c->defaults, c->defaults_set);
+	limits_overlay(&defaults, &c->limits.defaults, c->limits.defaults_set);
 	limits_ceilings(&ceilings, cores);
-	limits_overlay(&ceilings, &c->ceilings, c->ceilings_set);
+	limits_overlay(&ceilings, &c->limits.ceilings, c->limits.ceilings_set);
 	for (size_t i = 0; i < limit_knobs_count; i++) {
 		const struct knob *k = &limit_knobs[i];
 		int64_t value = knob_get(k, &defaults), top = knob_get(k, &ceilings);
@@ -336,7 +337,7 @@ static int fit_defaults(int32_t cores, struct config *c, struct error *err)
 		knob_set(k, &ceilings, top);
 		if (value <= top)
 			continue;
-		if (!(c->defaults_set & knob_bit(k))) {
+		if (!(c->limits.defaults_set & knob_bit(k))) {
 			knob_set(k, &defaults, top);
 			continue;
 		}
@@ -347,8 +348,8 @@ static int fit_defaults(int32_t cores, struct config *c, struct error *err)
 			"limits.defaults.%s: %s is above limits.ceilings.%s, which is %s", k->key,
 			shown, k->key, most);
 	}
-	c->defaults = defaults;
-	c->ceilings = ceilings;
+	c->limits.defaults = defaults;
+	c->limits.ceilings = ceilings;
 	return 0;
 }
 
@@ -359,35 +360,35 @@ static int complete_config(const struct config_source *source, struct config *c,
 	struct config_address address;
 	int r = find_places(source, c, err);
 
-	if (!c->listen)
-		c->listen = usual;
-	if (!c->tokens)
-		c->tokens = none;
-	if (!c->callback_secrets)
-		c->callback_secrets = none;
+	if (!c->listening.addresses)
+		c->listening.addresses = usual;
+	if (!c->access.tokens)
+		c->access.tokens = none;
+	if (!c->callback.secrets)
+		c->callback.secrets = none;
 	/* More than cores: most programs wait or are short, and cgroups share the cores between the others. */
-	if (c->queue_running == 0)
-		c->queue_running = MIN(
+	if (c->queue.running == 0)
+		c->queue.running = MIN(
 			MAX(MIN(MAX(source->cores, 1) * 8LL, source->memory_bytes / (128 * MiB)),
 			    2),
 			512);
 	/* A test's time is judged: it should not share its core. */
-	if (c->queue_judging == 0)
-		c->queue_judging = MAX(source->cores, 1);
-	for (size_t i = 0; r == 0 && c->listen[i]; i++)
+	if (c->queue.judging == 0)
+		c->queue.judging = MAX(source->cores, 1);
+	for (size_t i = 0; r == 0 && c->listening.addresses[i]; i++)
 		r = i < CONFIG_LISTEN_MAX
-			    ? config_address_parse(c->listen[i], &address, err)
+			    ? config_address_parse(c->listening.addresses[i], &address, err)
 			    : error_field(err, "listen", "listen: there are more than %d addresses",
 					  CONFIG_LISTEN_MAX);
-	for (size_t i = 0; r == 0 && c->images[i]; i++)
-		if (c->images[i][0] != '/')
+	for (size_t i = 0; r == 0 && c->places.images[i]; i++)
+		if (c->places.images[i][0] != '/')
 			r = error_field(err, "images", "images: %.200s is not an absolute path",
-					c->images[i]);
-	for (size_t i = 0; r == 0 && c->mounts[i]; i++)
-		if (c->mounts[i][0] != '/')
+					c->places.images[i]);
+	for (size_t i = 0; r == 0 && c->places.mounts[i]; i++)
+		if (c->places.mounts[i][0] != '/')
 			r = error_field(err, "mounts", "mounts: %.200s is not an absolute path",
-					c->mounts[i]);
-	assert(c->queue_running > 0 && c->queue_judging > 0);
+					c->places.mounts[i]);
+	assert(c->queue.running > 0 && c->queue.judging > 0);
 	return r < 0 ? r : fit_defaults(source->cores, c, err);
 }
 
@@ -402,7 +403,7 @@ int config_load(const struct config_source *source, struct config *ret, struct e
 		r = config_apply_variables(source, &c, err);
 	if (r == 0)
 		r = apply_flags(source, &c, err);
-	c.listen_named = c.listen != NULL;
+	c.listening.named = c.listening.addresses != NULL;
 	if (r == 0)
 		r = complete_config(source, &c, err);
 	if (r < 0) {
@@ -422,7 +423,7 @@ int config_read_pool(const struct config_source *source, bool *ret, struct error
 	r = read_files(source, &c, err);
 	if (r == 0)
 		r = config_apply_variable(source, "pool.auto", &c, err);
-	*ret = c.pool_auto;
+	*ret = c.pool.automatic;
 	config_done(&c);
 	return r;
 }
@@ -481,11 +482,11 @@ json_t *config_to_json(const struct config *c)
 			root = NULL;
 		}
 	return json_pack("{so, so, so, sb, ss*, s{so, so}}", "settings", root, "tokens",
-			 settings_list_to_json(c->tokens), "secrets",
-			 settings_list_to_json(c->callback_secrets), "listen_named",
-			 c->listen_named, "languages", c->language_text, "limits", "defaults",
-			 limits_said(&c->defaults, c->defaults_set), "ceilings",
-			 limits_said(&c->ceilings, c->ceilings_set));
+			 settings_list_to_json(c->access.tokens), "secrets",
+			 settings_list_to_json(c->callback.secrets), "listen_named",
+			 c->listening.named, "languages", c->languages.text, "limits", "defaults",
+			 limits_said(&c->limits.defaults, c->limits.defaults_set), "ceilings",
+			 limits_said(&c->limits.ceilings, c->limits.ceilings_set));
 }
 
 static int read_list(const json_t *list, struct config *c, const char *const **ret)
@@ -521,17 +522,17 @@ int config_from_json(const json_t *root, struct config *ret, struct error *err)
 	r = settings_apply_tree(json_object_get(root, "settings"), &c, err);
 	if (r == 0)
 		r = limits_parse_at("limits.defaults", json_object_get(limits, "defaults"),
-				    &c.defaults, &c.defaults_set, err);
+				    &c.limits.defaults, &c.limits.defaults_set, err);
 	if (r == 0)
 		r = limits_parse_at("limits.ceilings", json_object_get(limits, "ceilings"),
-				    &c.ceilings, &c.ceilings_set, err);
-	if (r == 0 && (read_list(json_object_get(root, "tokens"), &c, &c.tokens) < 0 ||
-		       read_list(json_object_get(root, "secrets"), &c, &c.callback_secrets) < 0))
+				    &c.limits.ceilings, &c.limits.ceilings_set, err);
+	if (r == 0 && (read_list(json_object_get(root, "tokens"), &c, &c.access.tokens) < 0 ||
+		       read_list(json_object_get(root, "secrets"), &c, &c.callback.secrets) < 0))
 		r = error_set(err, ERROR_INTERNAL, EINVAL, "the settings came without tokens");
 	if (r == 0 && languages) {
-		c.language_text = arena_strndup(&c.memory, json_string_value(languages),
-						json_string_length(languages));
-		if (!c.language_text)
+		c.languages.text = arena_strndup(&c.memory, json_string_value(languages),
+						 json_string_length(languages));
+		if (!c.languages.text)
 			r = error_oom(err);
 	}
 	if (r == 0)
@@ -540,7 +541,7 @@ int config_from_json(const json_t *root, struct config *ret, struct error *err)
 		config_done(&c);
 		return r;
 	}
-	c.listen_named = json_is_true(json_object_get(root, "listen_named"));
+	c.listening.named = json_is_true(json_object_get(root, "listen_named"));
 	*ret = c;
 	return 0;
 }
@@ -550,14 +551,14 @@ int config_from_json(const json_t *root, struct config *ret, struct error *err)
 static int refuse_languages(const struct config *c, const char *why, struct error *err)
 {
 	return error_field(err, "language_config", "language_config: '%.200s': %s",
-			   c->language_config, why);
+			   c->languages.file, why);
 }
 
 int config_presets(const struct config *c, struct presets *ret, struct error *err)
 {
-	const struct document doc = { .name = c->language_config,
-				      .text = c->language_text,
-				      .len = strlen(c->language_text) };
+	const struct document doc = { .name = c->languages.file,
+				      .text = c->languages.text,
+				      .len = strlen(c->languages.text) };
 	struct error why = { 0 };
 	json_t *root = NULL;
 	int r = json_parse(&doc, &root, &why);
@@ -575,16 +576,16 @@ int config_read_languages(struct config *c, struct error *err)
 	struct presets presets;
 	int r;
 
-	if (!*c->language_config)
+	if (!*c->languages.file)
 		return 0;
-	fd = open(c->language_config, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	fd = open(c->languages.file, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	if (fd < 0)
 		return refuse_languages(c, strerror(errno), err);
 	r = buf_read_fd(&text, fd);
 	if (r < 0 || memchr(text.len ? text.data : "", '\0', text.len))
 		return refuse_languages(c, "it is not a text of at most 64 KiB", err);
-	c->language_text = arena_strndup(&c->memory, text.len ? text.data : "", text.len);
-	if (!c->language_text)
+	c->languages.text = arena_strndup(&c->memory, text.len ? text.data : "", text.len);
+	if (!c->languages.text)
 		return error_oom(err);
 	return config_presets(c, &presets, err);
 }

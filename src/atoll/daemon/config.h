@@ -23,7 +23,7 @@
 #include <stdbool.h>
 
 #define CONFIG_SECRET_PREFIX "whsec_"
-/* After a token in its file, and in config.tokens: its owner may read what concerns the whole server. */
+/* After a token in its file, and in config.access.tokens: its owner may read what concerns the whole server. */
 #define CONFIG_OPERATOR_MARK " operator"
 
 enum {
@@ -46,92 +46,141 @@ enum config_durability { DURABILITY_NORMAL, DURABILITY_FULL };
 enum config_execute { EXECUTE_PYTHON, EXECUTE_ALL };
 
 /*
- * Texts and lists are in `memory` and not NULL unless the comment says so; lists end with NULL. Times in ms,
- * sizes in bytes.
+ * The settings, group by group. Texts and lists are in the `memory` of struct config, and not NULL unless the
+ * comment says so; lists end with NULL. Times in ms, sizes in bytes.
  */
+struct config_listening {
+	const char *const *addresses; /* "127.0.0.1:8700", "[::1]:8700" */
+	bool named;	    /* addresses were given: all of them must open, also port 6000 */
+	const char *socket; /* unix, 0600; "": none */
+};
+
+struct config_access {
+	const char *token_file; /* "": none */
+	/* lines of token_file; each one gives access. config_read_tokens() */
+	const char *const *tokens;
+	bool token_short; /* a token is short enough to guess */
+	bool unauthenticated;
+	const char *const *hosts; /* names accepted in Host, beside the listening addresses */
+	const char *const *origins;
+};
+
+struct config_mcp {
+	const char *resource;	    /* URL of /mcp as clients know it; "": none */
+	const char *const *issuers; /* that give tokens for it; empty: none */
+};
+
+/* Directories. */
+struct config_places {
+	const char *state_dir;	   /* 0700: history, outputs, workspaces */
+	const char *data_dir;	   /* languages/, policies/, runners/; "": searched for */
+	const char *policies_dir;  /* further policies; "": only those of data_dir */
+	const char *const *images; /* below which an image may be; empty: none */
+	const char *const *mounts; /* DIR or DIR:rw: the most that policies may permit as mounts */
+	const char *output_data_path; /* /workspace of POST /execute; "": in the state directory */
+};
+
+struct config_languages {
+	const char *file; /* SANDBOX_LANGUAGE_CONFIG_FILE; "": none */
+	const char *text; /* its content, JSON; or NULL. config_read_languages() */
+	int32_t execute;  /* of POST /execute: enum config_execute */
+};
+
+struct config_limits {
+	struct limits defaults, ceilings;    /* complete: shipped values where none was set */
+	uint32_t defaults_set, ceilings_set; /* knob_bit()s of the limits that were set */
+};
+
+/* The adaptive timeout. */
+struct config_adaptive {
+	int64_t factor_milli; /* of the mean of past runs */
+	int64_t min_ms;
+};
+
+struct config_queue {
+	int64_t max, per_caller; /* waiting */
+	int64_t bytes, bytes_per_caller;
+	int64_t running; /* at once; never 0: derived from cores and memory if not set */
+	int64_t judging; /* of them, with tests; never 0: as many as cores if not set */
+};
+
+struct config_sessions {
+	int64_t max, per_caller, host_calls;
+};
+
+struct config_http {
+	int64_t connections_max;
+	int64_t body_bytes_max;
+	int64_t header_ms; /* for a request's head */
+	int64_t body_ms; /* no byte of a request's body, or of a WebSocket's message, comes for that time */
+	int64_t idle_ms;  /* between two requests */
+	int64_t write_ms; /* a reader takes no byte for that time */
+};
+
+/* What the history keeps, and how long. */
+struct config_history {
+	int32_t durability; /* enum config_durability */
+	int64_t age_ms, count, bytes;
+	int64_t idempotency_ms; /* how long an idempotency key is remembered */
+};
+
+struct config_callback {
+	bool allow;
+	const char *const *hosts; /* "host", "host:port", "*.domain"; empty: any public address */
+	int64_t timeout_ms, attempts;
+	const char *secret_file;    /* "": none */
+	const char *const *secrets; /* its lines; config_read_secrets() */
+};
+
+/* Of each workspace; 0: no bound. */
+struct config_workspaces {
+	int64_t bytes, files;
+};
+
+/* Warm runtimes, which the broker keeps. */
+struct config_pool {
+	bool automatic;	      /* of `atoll run`; not of the daemon */
+	int64_t memory_bytes; /* 0: a 16th of the host's memory, at most 1 GiB */
+	int64_t spares;	      /* of one shape; 0: none */
+};
+
+struct config_log {
+	int32_t format;	  /* enum log_format */
+	int32_t level;	  /* enum log_level */
+	const char *file; /* "": standard error */
+};
+
+struct config_audit {
+	const char *file;	 /* "": none */
+	int64_t bytes;		 /* size at which it is rotated; 0: no bound */
+	int64_t files;		 /* rotated files that are kept */
+	int64_t alert_count;	 /* crashes, denials or near-limit runs of one caller … */
+	int64_t alert_window_ms; /* … within this time make an alert */
+};
+
 struct config {
 	struct arena memory;
 	const char
 		*files[CONFIG_FILES_MAX + 1]; /* that were read, in their order; ends with NULL */
-
-	/* Listening */
-	const char *const *listen; /* "127.0.0.1:8700", "[::1]:8700" */
-	bool listen_named;	   /* addresses were given: all of them must open, also port 6000 */
-	const char *socket;	   /* unix, 0600; "": none */
-	const char *token_file;	   /* "": none */
-	/* lines of token_file; each one gives access. config_read_tokens() */
-	const char *const *tokens;
-	/* a token is short enough to guess */
-	bool token_short;
-	bool allow_unauthenticated;
-	const char *const *allow_hosts; /* names accepted in Host, beside the listening addresses */
-	const char *const *allow_origins;
-	const char *mcp_resource;	/* URL of /mcp as clients know it; "": none */
-	const char *const *mcp_issuers; /* that give tokens for it; empty: none */
-
-	/* Directories and files */
-	const char *state_dir;	   /* 0700: history, outputs, workspaces */
-	const char *data_dir;	   /* languages/, policies/, runners/; "": searched for */
-	const char *policies_dir;  /* further policies; "": only those of data_dir */
-	const char *const *images; /* directories below which an image may be; empty: none */
-	const char *const *mounts; /* DIR or DIR:rw: the most that policies may permit as mounts */
-	const char *output_data_path; /* /workspace of POST /execute; "": in the state directory */
-	const char *language_config;  /* SANDBOX_LANGUAGE_CONFIG_FILE; "": none */
-	const char *language_text;    /* its content, JSON; or NULL. config_read_languages() */
+	struct config_listening listening;
+	struct config_access access;
+	struct config_mcp mcp;
+	struct config_places places;
+	struct config_languages languages;
 	const char *user; /* the front's user when the monitor is root; "": atoll, or FRONT_UID */
-
-	/* What may run */
-	int32_t execute_languages;	     /* enum config_execute */
-	struct limits defaults, ceilings;    /* complete: shipped values where none was set */
-	uint32_t defaults_set, ceilings_set; /* knob_bit()s of the limits that were set */
-	int64_t adaptive_factor_milli;	     /* of the mean of past runs */
-	int64_t adaptive_min_ms;
-
-	/* Queue */
-	int64_t queue_max, queue_per_caller; /* waiting */
-	int64_t sessions_max, sessions_per_caller, sessions_host_calls;
-	int64_t queue_bytes, queue_bytes_per_caller;
-	int64_t queue_running; /* at once; never 0: derived from cores and memory if not set */
-	int64_t queue_judging; /* of them, with tests; never 0: as many as cores if not set */
-	int64_t drain_ms;      /* time for runs to end after SIGTERM */
-
-	/* HTTP */
-	int64_t http_connections_max;
-	int64_t http_body_bytes_max;
-	int64_t http_header_ms; /* for a request's head */
-	int64_t http_body_ms; /* no byte of a request's body, or of a WebSocket's message, comes for that time */
-	int64_t http_idle_ms;  /* between two requests */
-	int64_t http_write_ms; /* a reader takes no byte for that time */
-
-	/* History */
-	int32_t durability; /* enum config_durability */
-	int64_t retention_age_ms, retention_count, retention_bytes;
-	int64_t idempotency_ms; /* how long an idempotency key is remembered */
-
-	/* Callbacks */
+	struct config_limits limits;
+	struct config_adaptive adaptive;
+	struct config_queue queue;
+	struct config_sessions sessions;
+	int64_t drain_ms; /* time for runs to end after SIGTERM */
+	struct config_http http;
+	struct config_history history;
 	bool network; /* policies may permit programs to reach other machines */
-	bool callbacks;
-	const char *const
-		*callback_hosts; /* "host", "host:port", "*.domain"; empty: any public address */
-	int64_t callback_timeout_ms, callback_attempts;
-	const char *callback_secret_file;    /* "": none */
-	const char *const *callback_secrets; /* its lines; config_read_secrets() */
-
-	/* Workspaces and warm runtimes, which the broker keeps */
-	int64_t workspace_bytes, workspace_files; /* of each workspace; 0: no bound */
-	bool pool_auto;				  /* of `atoll run`; not of the daemon */
-	int64_t pool_memory_bytes; /* 0: a 16th of the host's memory, at most 1 GiB */
-	int64_t pool_spares;	   /* of one shape; 0: none */
-
-	/* Logs */
-	int32_t log_format;	 /* enum log_format */
-	int32_t log_level;	 /* enum log_level */
-	const char *log_file;	 /* "": standard error */
-	const char *audit_file;	 /* "": none */
-	int64_t audit_bytes;	 /* size at which it is rotated; 0: no bound */
-	int64_t audit_files;	 /* rotated files that are kept */
-	int64_t alert_count;	 /* crashes, denials or near-limit runs of one caller … */
-	int64_t alert_window_ms; /* … within this time make an alert */
+	struct config_callback callback;
+	struct config_workspaces workspaces;
+	struct config_pool pool;
+	struct config_log log;
+	struct config_audit audit;
 };
 
 /* The sources of settings; tests give their own. */
@@ -157,17 +206,17 @@ void config_done(struct config *c);
 /* pool.auto alone, of the files and its variable: for `atoll run`, which no other setting concerns. */
 int config_read_pool(const struct config_source *source, bool *ret, struct error *err) _must_check_;
 /*
- * Fills tokens from token_file, which only its owner (the user, or root) may be able to read and write. No file: no
+ * Fills access.tokens from access.token_file, which only its owner (the user, or root) may be able to read and write. No file: no
  * tokens.
  */
 int config_read_tokens(struct config *c, struct error *err) _must_check_;
 /* Logs what is accepted and yet unwise about the tokens. */
 void config_warn_of_tokens(const struct config *c, struct log *log);
-/* Fills callback_secrets from callback_secret_file, which only its owner (the user, or root) may be able to read. */
+/* Fills callback.secrets from callback.secret_file, which only its owner (the user, or root) may be able to read. */
 int config_read_secrets(struct config *c, struct error *err) _must_check_;
-/* Fills language_text from language_config after checking it. No file: NULL. */
+/* Fills languages.text from languages.file after checking it. No file: NULL. */
 int config_read_languages(struct config *c, struct error *err) _must_check_;
-/* Parses language_text, which must not be NULL. */
+/* Parses languages.text, which must not be NULL. */
 int config_presets(const struct config *c, struct presets *ret, struct error *err) _must_check_;
 /* If other machines can reach a listening address, tokens or allow_unauthenticated are required. */
 int config_check_exposure(const struct config *c, struct error *err) _must_check_;

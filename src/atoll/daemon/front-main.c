@@ -65,7 +65,7 @@ static void set_log(struct log *log, int fd, const struct config *c)
 {
 	(void)fd_close(log->fd);
 	log->fd = fd;
-	log->format = (enum log_format)c->log_format;
+	log->format = (enum log_format)c->log.format;
 }
 
 static int take_door(struct front *f, const struct control_record *record, int *fd)
@@ -99,7 +99,7 @@ static int take_record(struct front *f, const struct control_record *record, int
 		break;
 	case CONTROL_LOG:
 		set_log(&f->log, TAKE_FD(fd), &f->pending);
-		f->log.level = (enum log_level)f->pending.log_level;
+		f->log.level = (enum log_level)f->pending.log.level;
 		break;
 	case CONTROL_AUDIT:
 		set_log(&f->audit, TAKE_FD(fd), &f->pending);
@@ -145,7 +145,7 @@ static int receive_setup(struct front *f, struct error *err)
 		return error_set(err, ERROR_INTERNAL, EPROTO, "the monitor named no broker");
 	f->config = f->pending;
 	f->pending = (struct config){ 0 };
-	f->tokens = f->config.tokens;
+	f->tokens = f->config.access.tokens;
 	(void)snprintf(f->broker_path, sizeof(f->broker_path), "/proc/self/fd/%d/" CONTROL_BROKER,
 		       f->run_fd);
 	return r < 0 ? r : 0;
@@ -157,7 +157,7 @@ static int find_run(struct front *f, struct error *err)
 	char path[PATH_MAX];
 	int fd;
 
-	(void)snprintf(path, sizeof(path), "%s/run", f->config.state_dir);
+	(void)snprintf(path, sizeof(path), "%s/run", f->config.places.state_dir);
 	fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0 || dup3(fd, f->run_fd, O_CLOEXEC) < 0)
 		return error_set(err, ERROR_INTERNAL, errno, "'%.200s' cannot be opened: %s", path,
@@ -178,7 +178,7 @@ static void front_take_reload(struct front *f)
 
 	f->reloaded = f->pending;
 	f->pending = (struct config){ 0 };
-	f->tokens = f->reloaded.tokens;
+	f->tokens = f->reloaded.access.tokens;
 	front_reload(f);
 	config_done(&before);
 }

@@ -36,7 +36,7 @@ struct front_parts {
 /* The server owns the sockets afterwards. */
 static int serve_sockets(struct front *f, struct error *err)
 {
-	const bool guarded = f->tokens[0] && !f->config.allow_unauthenticated;
+	const bool guarded = f->tokens[0] && !f->config.access.unauthenticated;
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < f->sockets.n; i++) {
@@ -104,23 +104,23 @@ static int open_service(struct front *f, struct error *err)
 	const struct config *c = &f->config;
 	struct presets presets = { .n = 0 };
 	const struct executor_options options = {
-		.data_dir = c->data_dir,
-		.policies_dir = *c->policies_dir ? c->policies_dir : NULL,
+		.data_dir = c->places.data_dir,
+		.policies_dir = *c->places.policies_dir ? c->places.policies_dir : NULL,
 		.cache_dir = NULL, /* HOME is the state directory */
 		.pool = f->broker_path,
 		.front = f->kind,
-		.defaults = &c->defaults,
-		.defaults_set = c->defaults_set,
+		.defaults = &c->limits.defaults,
+		.defaults_set = c->limits.defaults_set,
 		.network = c->network,
-		.ceilings = &c->ceilings,
-		.ceilings_set = c->ceilings_set,
-		.presets = c->language_text ? &presets : NULL,
-		.images = c->images,
+		.ceilings = &c->limits.ceilings,
+		.ceilings_set = c->limits.ceilings_set,
+		.presets = c->languages.text ? &presets : NULL,
+		.images = c->places.images,
 		.on_broker = on_broker,
 		.data = f,
 	};
 
-	int r = c->language_text ? config_presets(c, &presets, err) : 0;
+	int r = c->languages.text ? config_presets(c, &presets, err) : 0;
 
 	if (r == 0)
 		r = executor_new(f->loop, &options, &f->executor, err);
@@ -136,16 +136,16 @@ static int open_history(struct front *f, struct error *err)
 	const struct history_options options = {
 		.dir = p->history_dir,
 		.node = p->node,
-		.full = c->durability == DURABILITY_FULL,
-		.retain_s = c->retention_age_ms / MS_PER_SEC,
-		.retain_rows = c->retention_count,
-		.retain_bytes = c->retention_bytes,
-		.keep_keys_s = c->idempotency_ms / MS_PER_SEC,
+		.full = c->history.durability == DURABILITY_FULL,
+		.retain_s = c->history.age_ms / MS_PER_SEC,
+		.retain_rows = c->history.count,
+		.retain_bytes = c->history.bytes,
+		.keep_keys_s = c->history.idempotency_ms / MS_PER_SEC,
 	};
 
 	if (gethostname(p->node, sizeof(p->node) - 1) < 0)
 		p->node[0] = '\0';
-	(void)snprintf(p->history_dir, sizeof(p->history_dir), "%s/history", c->state_dir);
+	(void)snprintf(p->history_dir, sizeof(p->history_dir), "%s/history", c->places.state_dir);
 	return history_open(&options, &p->history, err);
 }
 
@@ -161,24 +161,24 @@ static int open_engine(struct front *f, struct error *err)
 		.audit = &f->audit,
 		.unpacker_fd = f->unpacker_fd,
 		.callers = &f->parts->callers,
-		.running_max = c->queue_running,
-		.judging_max = c->queue_judging,
-		.queue_max = c->queue_max,
-		.queue_per_caller = c->queue_per_caller,
-		.queue_bytes = c->queue_bytes,
-		.queue_bytes_per_caller = c->queue_bytes_per_caller,
-		.full = c->durability == DURABILITY_FULL,
-		.callbacks = c->callbacks,
-		.callback_hosts = c->callback_hosts,
-		.callback_secrets = c->callback_secrets,
-		.callback_timeout_ms = c->callback_timeout_ms,
-		.callback_attempts = c->callback_attempts,
-		.alert_count = c->alert_count,
-		.alert_window_ms = c->alert_window_ms,
-		.adaptive_factor_milli = c->adaptive_factor_milli,
-		.adaptive_min_ms = c->adaptive_min_ms,
+		.running_max = c->queue.running,
+		.judging_max = c->queue.judging,
+		.queue_max = c->queue.max,
+		.queue_per_caller = c->queue.per_caller,
+		.queue_bytes = c->queue.bytes,
+		.queue_bytes_per_caller = c->queue.bytes_per_caller,
+		.full = c->history.durability == DURABILITY_FULL,
+		.callbacks = c->callback.allow,
+		.callback_hosts = c->callback.hosts,
+		.callback_secrets = c->callback.secrets,
+		.callback_timeout_ms = c->callback.timeout_ms,
+		.callback_attempts = c->callback.attempts,
+		.alert_count = c->audit.alert_count,
+		.alert_window_ms = c->audit.alert_window_ms,
+		.adaptive_factor_milli = c->adaptive.factor_milli,
+		.adaptive_min_ms = c->adaptive.min_ms,
 		/* With tokens, each caller has a workspace of its own. */
-		.shared_workspace = *c->token_file ? NULL : CONFIG_EXECUTE_WORKSPACE,
+		.shared_workspace = *c->access.token_file ? NULL : CONFIG_EXECUTE_WORKSPACE,
 	};
 
 	return engine_new(&options, &f->parts->engine, err);
@@ -192,9 +192,9 @@ static int open_sessions(struct front *f, struct error *err)
 		.engine = f->parts->engine,
 		.callers = &f->parts->callers,
 		.log = &f->log,
-		.max = f->config.sessions_max,
-		.max_per_caller = f->config.sessions_per_caller,
-		.host_calls = f->config.sessions_host_calls,
+		.max = f->config.sessions.max,
+		.max_per_caller = f->config.sessions.per_caller,
+		.host_calls = f->config.sessions.host_calls,
 	};
 
 	return sessions_new(&options, &f->parts->sessions) < 0 ? error_oom(err) : 0;
@@ -222,8 +222,8 @@ static int make_auth(struct front *f, struct auth_rules *ret)
 	*ret = (struct auth_rules){
 		.tokens = p->tokens,
 		.n_tokens = n,
-		.allow_hosts = f->config.allow_hosts,
-		.allow_origins = f->config.allow_origins,
+		.allow_hosts = f->config.access.hosts,
+		.allow_origins = f->config.access.origins,
 		.uid = geteuid(),
 		.challenge = *p->challenge ? p->challenge : NULL,
 	};
@@ -234,13 +234,13 @@ static struct server_limits make_limits(const struct config *c)
 {
 	struct server_limits limits = server_limits_default();
 
-	limits.body_max_bytes = c->http_body_bytes_max;
-	limits.body_total_bytes = MAX(limits.body_total_bytes, 2 * c->http_body_bytes_max);
-	limits.connections = (uint32_t)c->http_connections_max;
-	limits.head_ms = c->http_header_ms;
-	limits.body_idle_ms = c->http_body_ms;
-	limits.idle_ms = c->http_idle_ms;
-	limits.write_stall_ms = c->http_write_ms;
+	limits.body_max_bytes = c->http.body_bytes_max;
+	limits.body_total_bytes = MAX(limits.body_total_bytes, 2 * c->http.body_bytes_max);
+	limits.connections = (uint32_t)c->http.connections_max;
+	limits.head_ms = c->http.header_ms;
+	limits.body_idle_ms = c->http.body_ms;
+	limits.idle_ms = c->http.idle_ms;
+	limits.write_stall_ms = c->http.write_ms;
 	return limits;
 }
 
@@ -252,11 +252,11 @@ static struct execute_options make_execute(const struct config *c)
 {
 	const long cores = sysconf(_SC_NPROCESSORS_ONLN);
 	const int64_t host_bytes = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
-	const struct limits *most = &c->ceilings;
-	const bool bounded = c->ceilings_set & knob_bit(knob_find("memory"));
+	const struct limits *most = &c->limits.ceilings;
+	const bool bounded = c->limits.ceilings_set & knob_bit(knob_find("memory"));
 
 	return (struct execute_options){
-		.all_languages = c->execute_languages == EXECUTE_ALL,
+		.all_languages = c->languages.execute == EXECUTE_ALL,
 		.timeout_max = (double)most->timeout_ms / MS_PER_SEC,
 		.memory_bytes = execute_memory(host_bytes, bounded ? most->memory_bytes : 0),
 		.cpus = MIN((double)cores, (double)most->cpus_milli / 1000),
@@ -272,16 +272,16 @@ static struct execute_options make_execute(const struct config *c)
 /* The operator's defaults replace Codomyrmex's, too. */
 static struct tool_limits make_tool_limits(const struct config *c)
 {
-	const struct limits *given = &c->defaults;
+	const struct limits *given = &c->limits.defaults;
 	struct tool_limits l = { 0 };
 
-	if (c->defaults_set & knob_bit(knob_find("memory")))
+	if (c->limits.defaults_set & knob_bit(knob_find("memory")))
 		l.memory_bytes = given->memory_bytes;
-	if (c->defaults_set & knob_bit(knob_find("cpus")))
+	if (c->limits.defaults_set & knob_bit(knob_find("cpus")))
 		l.cpus = (double)given->cpus_milli / 1000;
-	if (c->defaults_set & knob_bit(knob_find("pids")))
+	if (c->limits.defaults_set & knob_bit(knob_find("pids")))
 		l.pids = given->pids;
-	if (c->defaults_set & knob_bit(knob_find("timeout")))
+	if (c->limits.defaults_set & knob_bit(knob_find("timeout")))
 		l.timeout = (double)given->timeout_ms / MS_PER_SEC;
 	return l;
 }
@@ -289,11 +289,11 @@ static struct tool_limits make_tool_limits(const struct config *c)
 /* RFC 9728: the metadata of https://HOST/PATH is at https://HOST/.well-known/oauth-protected-resource/PATH. */
 static void make_challenge(struct front *f)
 {
-	const char *resource = f->config.mcp_resource;
+	const char *resource = f->config.mcp.resource;
 	const char *host = strstr(resource, "://");
 	size_t n = host ? strcspn(host + 3, "/") + (size_t)(host + 3 - resource) : 0;
 
-	if (n > 0 && f->config.mcp_issuers[0])
+	if (n > 0 && f->config.mcp.issuers[0])
 		(void)snprintf(f->parts->challenge, sizeof(f->parts->challenge),
 			       "Bearer resource_metadata=\"%.*s" API_RESOURCE_PATH "%.400s\"",
 			       (int)MIN(n, (size_t)400), resource, resource + n);
@@ -311,10 +311,10 @@ static int open_api(struct front *f, struct error *err)
 		.callers = &f->parts->callers,
 		.execute = make_execute(&f->config),
 		.tool_limits = make_tool_limits(&f->config),
-		.data_dir = f->config.data_dir,
+		.data_dir = f->config.places.data_dir,
 		.mcp_tables = front_mcp_tables,
-		.mcp_resource = f->config.mcp_resource,
-		.mcp_issuers = f->config.mcp_issuers,
+		.mcp_resource = f->config.mcp.resource,
+		.mcp_issuers = f->config.mcp.issuers,
 	};
 	int r;
 

@@ -406,13 +406,14 @@ static int open_address(struct listening_sockets *d, const char *text,
 static int open_addresses(struct listening_sockets *d, const struct config *c,
 			  struct passed_sockets *passed, struct log *log, struct error *err)
 {
-	for (size_t i = 0; c->listen[i]; i++) {
+	for (size_t i = 0; c->listening.addresses[i]; i++) {
 		struct error why = { 0 };
-		int r = open_address(d, c->listen[i], passed, &why);
+		int r = open_address(d, c->listening.addresses[i], passed, &why);
 
 		if (r == 0)
 			continue;
-		if (c->listen_named || strcmp(c->listen[i], CONFIG_LISTEN_COMPAT) != 0 ||
+		if (c->listening.named ||
+		    strcmp(c->listening.addresses[i], CONFIG_LISTEN_COMPAT) != 0 ||
 		    r != -EADDRINUSE) {
 			*err = why;
 			return r;
@@ -420,7 +421,7 @@ static int open_addresses(struct listening_sockets *d, const struct config *c,
 		log_say(log, LOG_WARNING,
 			"another process listens there; clients of the NeMo Agent Toolkit will not "
 			"find this daemon",
-			LOG_TEXT("address", c->listen[i]));
+			LOG_TEXT("address", c->listening.addresses[i]));
 	}
 	return 0;
 }
@@ -540,8 +541,8 @@ int listening_open(struct listening_sockets *d, const struct config *c, struct l
 	r = passed_sockets_receive(&passed, err);
 	if (r == 0)
 		r = open_addresses(d, c, &passed, log, err);
-	if (r == 0 && *c->socket)
-		r = open_socket(d, c->socket, &passed, err);
+	if (r == 0 && *c->listening.socket)
+		r = open_socket(d, c->listening.socket, &passed, err);
 	if (r == 0)
 		r = passed_sockets_finish(&passed, err);
 	if (r == 0 && d->n == 0)

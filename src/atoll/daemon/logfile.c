@@ -72,8 +72,8 @@ int logfile_open(const struct config *c, const char *path, struct error *err)
 	char inside[PATH_MAX];
 	int fd;
 
-	if (leads_inside(c->state_dir, path, inside)) {
-		fd = open_inside(c->state_dir, inside);
+	if (leads_inside(c->places.state_dir, path, inside)) {
+		fd = open_inside(c->places.state_dir, inside);
 	} else {
 		fd = open(path, LOG_FLAGS | O_CLOEXEC, LOG_MODE);
 		fd = fd < 0 ? -errno : fd;
@@ -92,9 +92,9 @@ static int open_log_parent(const struct config *c, const char *path, const char 
 	int fd;
 
 	*ret_base = slash ? slash + 1 : path;
-	if (leads_inside(c->state_dir, path, inside)) {
+	if (leads_inside(c->places.state_dir, path, inside)) {
 		*strrchr(inside, '/') = '\0';
-		return open_beneath(c->state_dir, inside, &how);
+		return open_beneath(c->places.state_dir, inside, &how);
 	}
 	(void)snprintf(parent, sizeof(parent), "%.*s", slash ? (int)(slash - path) + 1 : 1,
 		       slash ? path : ".");

@@ -65,11 +65,11 @@ static int check_policies(const struct config *c, const char *data_dir, struct b
 {
 	const struct executor_options options = {
 		.data_dir = data_dir,
-		.policies_dir = *c->policies_dir ? c->policies_dir : NULL,
-		.defaults = &c->defaults,
-		.defaults_set = c->defaults_set,
-		.ceilings = &c->ceilings,
-		.ceilings_set = c->ceilings_set,
+		.policies_dir = *c->places.policies_dir ? c->places.policies_dir : NULL,
+		.defaults = &c->limits.defaults,
+		.defaults_set = c->limits.defaults_set,
+		.ceilings = &c->limits.ceilings,
+		.ceilings_set = c->limits.ceilings_set,
 		.network = c->network,
 	};
 	json_t *policies = NULL;
@@ -90,11 +90,11 @@ static int put_access(struct buf *out, const struct config *c)
 {
 	size_t n = 0;
 
-	while (c->tokens[n])
+	while (c->access.tokens[n])
 		n++;
-	if (c->allow_unauthenticated)
+	if (c->access.unauthenticated)
 		return put_served_word(out, "tokens", "none needed (allow_unauthenticated)");
-	return n > 0 ? buf_printf(out, "%-10s %zu in %s\n", "tokens", n, c->token_file)
+	return n > 0 ? buf_printf(out, "%-10s %zu in %s\n", "tokens", n, c->access.token_file)
 		     : put_served_word(out, "tokens", "none: only this machine can connect");
 }
 
@@ -107,21 +107,22 @@ int monitor_check(const struct config_source *source, struct buf *out, struct er
 	int r = monitor_settle(source, &c, &id, err);
 
 	if (r == 0)
-		r = data_find(*c.data_dir ? c.data_dir : NULL, &data_dir, err);
+		r = data_find(*c.places.data_dir ? c.places.data_dir : NULL, &data_dir, err);
 	if (r == 0)
 		r = find_real_path(&data_dir, err);
 	if (r == 0)
 		r = identity_check_data(&id, data_dir, err);
-	if (r == 0 && !c.listen[0] && !*c.socket)
+	if (r == 0 && !c.listening.addresses[0] && !*c.listening.socket)
 		r = error_set(err, ERROR_INPUT, EINVAL,
 			      "there is nothing to listen on; give --listen or --socket");
 	if (r == 0) {
-		log.format = (enum log_format)c.log_format;
+		log.format = (enum log_format)c.log.format;
 		config_warn_of_tokens(&c, &log);
 		if ((c.files[0] && put_served(out, "settings", c.files) < 0) ||
-		    put_served(out, "listen", c.listen) < 0 ||
-		    put_served_word(out, "socket", c.socket) < 0 || put_access(out, &c) < 0 ||
-		    put_served_word(out, "state", c.state_dir) < 0 ||
+		    put_served(out, "listen", c.listening.addresses) < 0 ||
+		    put_served_word(out, "socket", c.listening.socket) < 0 ||
+		    put_access(out, &c) < 0 ||
+		    put_served_word(out, "state", c.places.state_dir) < 0 ||
 		    put_served_word(out, "data", data_dir) < 0)
 			r = error_oom(err);
 	}

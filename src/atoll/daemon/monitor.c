@@ -70,6 +70,14 @@ struct monitored_process {
 
 enum monitor_stage { MONITOR_SERVING, MONITOR_DRAINING, MONITOR_STOPPING };
 
+/* Pings to the front, and its answers. */
+struct monitor_heartbeat {
+	struct source *timer;
+	int64_t every_ms;
+	int64_t patience_ms; /* the longest time to an answer */
+	int64_t answered_ns;
+};
+
 struct monitor {
 	struct config config;
 	struct log log;
@@ -82,10 +90,10 @@ struct monitor {
 	int lifeline_fd; /* the monitor's end of the broker's lifeline */
 	int control_fd;	 /* to the front */
 	int signal_fd;
-	struct source *signals, *owner, *control, *pinger, *rotator, *deadline;
-	int64_t began_ns, pong_ns;
-	int64_t ping_ms, pong_ms; /* interval of pings; the longest time to an answer */
-	bool ready, ever_ready;	  /* the front is ready; was ready once */
+	struct source *signals, *owner, *control, *rotator, *deadline;
+	struct monitor_heartbeat heartbeat;
+	int64_t began_ns;
+	bool ready, ever_ready; /* the front is ready; was ready once */
 	enum monitor_stage stage;
 	int result; /* return value of monitor_serve() */
 	struct error error;
@@ -293,11 +301,11 @@ static void monitor_ready(struct monitor *m)
 			       m->sockets.list[i].name);
 	}
 	log_say(&m->log, LOG_INFO, "ready", LOG_TEXT("listen", names),
-		LOG_TEXT("state_dir", m->config.state_dir),
+		LOG_TEXT("state_dir", m->config.places.state_dir),
 		LOG_I64("front_uid", m->setup.identity.uid),
 		LOG_MS("after", (clock_now_ns() - m->began_ns) / NS_PER_MS));
 	if (!m->ever_ready)
-		kit_prepare_behind(m->config.data_dir);
+		kit_prepare_behind(m->config.places.data_dir);
 	m->ever_ready = true;
 }
 
@@ -390,7 +398,7 @@ static int on_child_control(void *data, uint32_t events)
 		return 0;
 	}
 	(void)fd_close(fd);
-	m->pong_ns = clock_now_ns();
+	m->heartbeat.answered_ns = clock_now_ns();
 	if (record.kind == CONTROL_READY) {
 		m->ready = true;
 		monitor_ready(m);
@@ -453,13 +461,13 @@ static int open_logs(struct monitor *m, struct error *err)
 {
 	_cleanup_close_ int log_fd = -EBADF, audit_fd = -EBADF;
 
-	if (*m->config.log_file) {
-		log_fd = logfile_open(&m->config, m->config.log_file, err);
+	if (*m->config.log.file) {
+		log_fd = logfile_open(&m->config, m->config.log.file, err);
 		if (log_fd < 0)
 			return log_fd;
 	}
-	if (*m->config.audit_file) {
-		audit_fd = logfile_open(&m->config, m->config.audit_file, err);
+	if (*m->config.audit.file) {
+		audit_fd = logfile_open(&m->config, m->config.audit.file, err);
 		if (audit_fd < 0)
 			return audit_fd;
 	}
@@ -497,10 +505,10 @@ static int on_rotate(void *data, uint32_t events)
 
 	(void)events;
 	source_set_time(m->rotator, clock_now_ns() + ROTATE_MS * NS_PER_MS);
-	if (m->config.audit_bytes == 0 || m->audit_fd < 0 || m->stage != MONITOR_SERVING ||
-	    fstat(m->audit_fd, &st) < 0 || st.st_size < m->config.audit_bytes)
+	if (m->config.audit.bytes == 0 || m->audit_fd < 0 || m->stage != MONITOR_SERVING ||
+	    fstat(m->audit_fd, &st) < 0 || st.st_size < m->config.audit.bytes)
 		return 0;
-	r = logfile_rotate(&m->config, m->config.audit_file, m->config.audit_files);
+	r = logfile_rotate(&m->config, m->config.audit.file, m->config.audit.files);
 	if (r == 0)
 		r = open_logs(m, &why);
 	if (r == 0)
@@ -536,12 +544,12 @@ static int on_ping(void *data, uint32_t events)
 	int64_t now_ns = clock_now_ns();
 
 	(void)events;
-	source_set_time(m->pinger, now_ns + m->ping_ms * NS_PER_MS);
+	source_set_time(m->heartbeat.timer, now_ns + m->heartbeat.every_ms * NS_PER_MS);
 	if (!m->ready) {
 		notify_send("WATCHDOG=1");
 		return 0;
 	}
-	if (now_ns - m->pong_ns > m->pong_ms * NS_PER_MS) {
+	if (now_ns - m->heartbeat.answered_ns > m->heartbeat.patience_ms * NS_PER_MS) {
 		log_say(&m->log, LOG_ERROR, "the front does not answer and is killed",
 			LOG_I64("pid", m->front.pid));
 		child_kill(&m->front, SIGKILL);
@@ -602,8 +610,9 @@ static int watch_all(struct monitor *m, bool until_eof, struct error *err)
 	int r;
 
 	/* Well before a service manager's watchdog would kill the service. */
-	m->ping_ms = watchdog_ms > 0 ? MIN(MAX(watchdog_ms / 6, 1), PING_MS) : PING_MS;
-	m->pong_ms = watchdog_ms > 0 ? MIN(MAX(watchdog_ms / 2, 1), PONG_MS) : PONG_MS;
+	m->heartbeat.every_ms = watchdog_ms > 0 ? MIN(MAX(watchdog_ms / 6, 1), PING_MS) : PING_MS;
+	m->heartbeat.patience_ms = watchdog_ms > 0 ? MIN(MAX(watchdog_ms / 2, 1), PONG_MS)
+						   : PONG_MS;
 	m->broker = (struct monitored_process){ "broker", m, monitor_start_broker,
 						.pidfd = -EBADF };
 	m->front = (struct monitored_process){ "front", m, monitor_start_front, .pidfd = -EBADF };
@@ -619,8 +628,8 @@ static int watch_all(struct monitor *m, bool until_eof, struct error *err)
 		r = loop_add_timer(m->loop, INT64_MAX, (struct handler){ on_monitor_deadline, m },
 				   &m->deadline);
 	if (r == 0)
-		r = loop_add_timer(m->loop, clock_now_ns() + m->ping_ms * NS_PER_MS,
-				   (struct handler){ on_ping, m }, &m->pinger);
+		r = loop_add_timer(m->loop, clock_now_ns() + m->heartbeat.every_ms * NS_PER_MS,
+				   (struct handler){ on_ping, m }, &m->heartbeat.timer);
 	if (r == 0)
 		r = loop_add_timer(m->loop, clock_now_ns() + ROTATE_MS * NS_PER_MS,
 				   (struct handler){ on_rotate, m }, &m->rotator);
@@ -645,38 +654,39 @@ static int use_real_path(struct config *c, const char **path, struct error *err)
 static int make_output_path(struct config *c, const struct identity *id, struct error *err)
 {
 	size_t made;
-	int r = state_dir_make_parents(c->output_data_path, "--output-data-path", &made, err);
+	int r = state_dir_make_parents(c->places.output_data_path, "--output-data-path", &made,
+				       err);
 
 	if (r < 0)
 		return r;
-	if (mkdir(c->output_data_path, 0755) < 0) {
+	if (mkdir(c->places.output_data_path, 0755) < 0) {
 		if (errno == EEXIST)
-			return use_real_path(c, &c->output_data_path, err);
+			return use_real_path(c, &c->places.output_data_path, err);
 		return error_set(err, ERROR_STORAGE, errno,
-				 "cannot make output_data_path '%.200s': %s", c->output_data_path,
-				 strerror(errno));
+				 "cannot make output_data_path '%.200s': %s",
+				 c->places.output_data_path, strerror(errno));
 	}
-	if (geteuid() == 0 && lchown(c->output_data_path, id->uid, id->gid) < 0)
+	if (geteuid() == 0 && lchown(c->places.output_data_path, id->uid, id->gid) < 0)
 		return error_set(err, ERROR_STORAGE, errno,
 				 "cannot hand output_data_path '%.200s' to the front: %s",
-				 c->output_data_path, strerror(errno));
-	return use_real_path(c, &c->output_data_path, err);
+				 c->places.output_data_path, strerror(errno));
+	return use_real_path(c, &c->places.output_data_path, err);
 }
 
 static int resolve_paths(struct monitor *m, struct error *err)
 {
 	_cleanup_free_ char *found = NULL;
 	struct config *c = &m->config;
-	int r = data_find(*c->data_dir ? c->data_dir : NULL, &found, err);
+	int r = data_find(*c->places.data_dir ? c->places.data_dir : NULL, &found, err);
 
 	if (r < 0)
 		return r;
-	c->data_dir = found;
-	r = use_real_path(c, &c->data_dir, err);
+	c->places.data_dir = found;
+	r = use_real_path(c, &c->places.data_dir, err);
 	if (r == 0)
-		r = use_real_path(c, &c->state_dir, err);
+		r = use_real_path(c, &c->places.state_dir, err);
 	if (r == 0)
-		r = identity_check_data(&m->setup.identity, c->data_dir, err);
+		r = identity_check_data(&m->setup.identity, c->places.data_dir, err);
 	return r;
 }
 
@@ -692,14 +702,14 @@ static void bound_running(struct monitor *m)
 	if (getrlimit(RLIMIT_NOFILE, &files) < 0)
 		return;
 	most = MAX((int64_t)MIN(files.rlim_max, (rlim_t)INT_MAX) / FILES_A_RUN, (int64_t)1);
-	if (m->config.queue_running <= most)
+	if (m->config.queue.running <= most)
 		return;
 	log_say(&m->log, LOG_WARNING,
 		"the limit of open files is too low for queue.running; raise it (ulimit -n, "
 		"LimitNOFILE=)",
 		LOG_I64("files", (int64_t)files.rlim_max),
-		LOG_I64("asked", m->config.queue_running), LOG_I64("running", most));
-	m->config.queue_running = most;
+		LOG_I64("asked", m->config.queue.running), LOG_I64("running", most));
+	m->config.queue.running = most;
 }
 
 int monitor_settle(const struct config_source *source, struct config *c, struct identity *id,
@@ -718,7 +728,7 @@ int monitor_settle(const struct config_source *source, struct config *c, struct 
 	if (r == 0)
 		r = identity_find(c, id, err);
 	/* Before anything is made or handed over. */
-	return r < 0 ? r : identity_check_state(id, c->state_dir, err);
+	return r < 0 ? r : identity_check_state(id, c->places.state_dir, err);
 }
 
 static int load_settings(struct monitor *m, const struct config_source *source, struct error *err)
@@ -730,9 +740,9 @@ static int load_settings(struct monitor *m, const struct config_source *source, 
 	if (r < 0)
 		return r;
 	m->setup.program_fd = r;
-	m->log.format = (enum log_format)m->config.log_format;
-	m->log.level = (enum log_level)m->config.log_level;
-	m->place.path = m->config.state_dir;
+	m->log.format = (enum log_format)m->config.log.format;
+	m->log.level = (enum log_level)m->config.log.level;
+	m->place.path = m->config.places.state_dir;
 	return 0;
 }
 
@@ -746,7 +756,7 @@ static int open_all(struct monitor *m, struct error *err)
 		r = resolve_paths(m, err);
 	if (r == 0)
 		r = listening_open(&m->sockets, &m->config, &m->log, err);
-	if (r == 0 && *m->config.output_data_path)
+	if (r == 0 && *m->config.places.output_data_path)
 		r = make_output_path(&m->config, &m->setup.identity, err);
 	if (r == 0)
 		r = open_logs(m, err);
@@ -758,7 +768,7 @@ static int open_all(struct monitor *m, struct error *err)
 	config_warn_of_tokens(&m->config, &m->log);
 	bound_running(m);
 	/* As root, kits are in a directory that the users of sandboxes can reach. */
-	(void)snprintf(kits, sizeof(kits), "%s/kits", m->config.state_dir);
+	(void)snprintf(kits, sizeof(kits), "%s/kits", m->config.places.state_dir);
 	(void)setenv("ATOLL_KIT_DIR", geteuid() == 0 ? "/var/cache/atoll" : kits, 0);
 	/* It must exist before the front's view is made. */
 	(void)fd_close(kit_place_open(-EBADF));
@@ -779,7 +789,7 @@ static void close_all(struct monitor *m)
 	m->signals = source_free(m->signals);
 	m->owner = source_free(m->owner);
 	m->control = source_free(m->control);
-	m->pinger = source_free(m->pinger);
+	m->heartbeat.timer = source_free(m->heartbeat.timer);
 	m->rotator = source_free(m->rotator);
 	m->deadline = source_free(m->deadline);
 	m->loop = loop_free(m->loop);

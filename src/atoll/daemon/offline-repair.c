@@ -29,7 +29,7 @@ static int find_state_dir(const char *given, char ret[PATH_MAX], struct error *e
 	int r = given ? 0 : config_load(&source, &c, err);
 
 	if (r == 0)
-		(void)snprintf(ret, PATH_MAX, "%s", given ?: c.state_dir);
+		(void)snprintf(ret, PATH_MAX, "%s", given ?: c.places.state_dir);
 	config_done(&c);
 	return r;
 }

@@ -87,13 +87,13 @@ static const char *const *list_sources(const struct config *c, const char **ret,
 
 	for (size_t i = 0; i < ARRAY_SIZE(host); i++)
 		ret[n++] = host[i];
-	ret[n++] = c->data_dir;
+	ret[n++] = c->places.data_dir;
 	if (kits && *kits == '/')
 		ret[n++] = kits;
-	for (size_t i = 0; c->images[i] && n + 1 < max; i++)
-		ret[n++] = c->images[i];
-	for (size_t i = 0; c->mounts[i] && n + 1 < max; i++) {
-		const char *path = mount_path(c->mounts[i], false);
+	for (size_t i = 0; c->places.images[i] && n + 1 < max; i++)
+		ret[n++] = c->places.images[i];
+	for (size_t i = 0; c->places.mounts[i] && n + 1 < max; i++) {
+		const char *path = mount_path(c->places.mounts[i], false);
 
 		if (path)
 			ret[n++] = path;
@@ -113,16 +113,17 @@ static void list_workspaces(const struct config *c, const char *all, bool strang
 
 	if (!stranger)
 		ret[n++] = (struct workspace_place){ WORKSPACE_TREE, "/", 0, 0 };
-	for (size_t i = 0; stranger && c->mounts[i] && n + 3 < PLACES_MAX; i++) {
-		const char *path = mount_path(c->mounts[i], true);
+	for (size_t i = 0; stranger && c->places.mounts[i] && n + 3 < PLACES_MAX; i++) {
+		const char *path = mount_path(c->places.mounts[i], true);
 
 		if (path)
 			ret[n++] = (struct workspace_place){ WORKSPACE_TREE, path, 0, 0 };
 	}
-	if (*c->output_data_path)
-		ret[n++] = (struct workspace_place){ CONFIG_EXECUTE_WORKSPACE, c->output_data_path,
-						     c->workspace_bytes, c->workspace_files };
-	ret[n++] = (struct workspace_place){ NULL, all, c->workspace_bytes, c->workspace_files };
+	if (*c->places.output_data_path)
+		ret[n++] = (struct workspace_place){ CONFIG_EXECUTE_WORKSPACE,
+						     c->places.output_data_path,
+						     c->workspaces.bytes, c->workspaces.files };
+	ret[n++] = (struct workspace_place){ NULL, all, c->workspaces.bytes, c->workspaces.files };
 	ret[n] = (struct workspace_place){ 0 };
 }
 
@@ -141,12 +142,12 @@ static _noreturn_ void broker_main(const struct process_setup *s, pid_t parent, 
 	struct workspace_place places[PLACES_MAX];
 	const bool stranger = s->identity.uid != geteuid();
 	const struct pool_settings settings = {
-		.data_dir = s->config->data_dir,
+		.data_dir = s->config->places.data_dir,
 		.listen_fd = s->broker_fd,
 		.lifeline_fd = lifeline_fd,
 		.front_uid = s->identity.uid,
-		.spares = (uint32_t)s->config->pool_spares,
-		.memory_bytes = s->config->pool_memory_bytes,
+		.spares = (uint32_t)s->config->pool.spares,
+		.memory_bytes = s->config->pool.memory_bytes,
 		/* A front with the monitor's own uid could read the files anyway. */
 		.sources = stranger ? list_sources(s->config, sources, ARRAY_SIZE(sources)) : NULL,
 		.workspaces = places,
@@ -155,7 +156,8 @@ static _noreturn_ void broker_main(const struct process_setup *s, pid_t parent, 
 	int r = process_detach(keep, ARRAY_SIZE(keep));
 
 	s->log->who = "broker";
-	(void)snprintf(workspaces, sizeof(workspaces), "%s/workspaces", s->config->state_dir);
+	(void)snprintf(workspaces, sizeof(workspaces), "%s/workspaces",
+		       s->config->places.state_dir);
 	list_workspaces(s->config, workspaces, stranger, places);
 	if (r == 0)
 		r = follow_parent(parent, SIGTERM);
@@ -209,7 +211,7 @@ static char **front_env(const struct config *c, char **ret)
 	static char home[PATH_MAX + 8];
 	size_t n = 0;
 
-	(void)snprintf(home, sizeof(home), "HOME=%s", c->state_dir);
+	(void)snprintf(home, sizeof(home), "HOME=%s", c->places.state_dir);
 	ret[n++] = path;
 	ret[n++] = home;
 	for (char **v = environ; *v && n + 1 < ENV_MAX; v++)

@@ -76,7 +76,7 @@ static int read_tokens(struct tokens_fixture *f, const char *text, mode_t mode)
 	assert_int_equal(fd_write_all(fd, text, strlen(text)), 0);
 	assert_int_equal(fchmod(fd, mode), 0);
 	config_done(&f->config);
-	f->config = (struct config){ .token_file = f->path };
+	f->config = (struct config){ .access.token_file = f->path };
 	return config_read_tokens(&f->config, &f->err);
 }
 
@@ -101,7 +101,7 @@ static void test_refused_texts(void **state)
 			       cases[i].why);
 		assert_int_equal(read_tokens(f, cases[i].text, 0600), -EINVAL);
 		assert_string_equal(f->err.text, wanted);
-		assert_null(f->config.tokens);
+		assert_null(f->config.access.tokens);
 	}
 	(void)memset(large, 'x', sizeof(large) - 1);
 	assert_int_equal(read_tokens(f, large, 0600), -EINVAL);
@@ -138,14 +138,14 @@ static void test_tokens(void **state)
 
 	assert_int_equal(
 		read_tokens(f, "# two\n0123456789abcdef\r\n\nfedcba9876543210 operator", 0600), 0);
-	assert_string_equal(f->config.tokens[0], "0123456789abcdef");
-	assert_string_equal(f->config.tokens[1], "fedcba9876543210 operator");
-	assert_null(f->config.tokens[2]);
-	assert_false(f->config.token_short);
+	assert_string_equal(f->config.access.tokens[0], "0123456789abcdef");
+	assert_string_equal(f->config.access.tokens[1], "fedcba9876543210 operator");
+	assert_null(f->config.access.tokens[2]);
+	assert_false(f->config.access.token_short);
 	/* A short token is accepted, and the log says what to do. */
 	assert_int_equal(read_tokens(f, "secret\n", 0400), 0);
-	assert_string_equal(f->config.tokens[0], "secret");
-	assert_true(f->config.token_short);
+	assert_string_equal(f->config.access.tokens[0], "secret");
+	assert_true(f->config.access.token_short);
 }
 
 int main(void)

@@ -47,7 +47,7 @@ static int read_pool(const char *text, const char *variable, struct error *err)
 	r = config_read_pool(&source, &wanted, err);
 	assert_int_equal(r < 0, whole < 0);
 	if (r == 0)
-		assert_int_equal(wanted, c.pool_auto);
+		assert_int_equal(wanted, c.pool.automatic);
 	if (r == 0)
 		assert_string_equal(c.files[0], path);
 	config_done(&c);

@@ -106,21 +106,21 @@ static void test_presets(void **state)
 	struct limits presets;
 
 	limits_presets(&presets);
-	assert_string_equal(c->listen[0], "127.0.0.1:8700");
-	assert_string_equal(c->listen[1], "127.0.0.1:6000");
-	assert_null(c->listen[2]);
-	assert_false(c->listen_named);
-	assert_string_equal(c->state_dir, "/home/person/.local/state/atoll");
-	assert_string_equal(c->socket, "/home/person/.local/state/atoll/atoll.sock");
-	assert_string_equal(c->audit_file, "/home/person/.local/state/atoll/audit.log");
-	assert_int_equal(c->log_level, LOG_INFO);
-	assert_int_equal(c->queue_running, 32);
-	assert_int_equal(c->queue_judging, 4);
-	assert_memory_equal(&c->defaults, &presets, sizeof(presets));
-	assert_int_equal(c->ceilings.cpus_milli, 4000);
-	assert_int_equal(c->defaults_set | c->ceilings_set, 0);
-	assert_null(c->tokens[0]);
-	assert_null(c->allow_hosts[0]);
+	assert_string_equal(c->listening.addresses[0], "127.0.0.1:8700");
+	assert_string_equal(c->listening.addresses[1], "127.0.0.1:6000");
+	assert_null(c->listening.addresses[2]);
+	assert_false(c->listening.named);
+	assert_string_equal(c->places.state_dir, "/home/person/.local/state/atoll");
+	assert_string_equal(c->listening.socket, "/home/person/.local/state/atoll/atoll.sock");
+	assert_string_equal(c->audit.file, "/home/person/.local/state/atoll/audit.log");
+	assert_int_equal(c->log.level, LOG_INFO);
+	assert_int_equal(c->queue.running, 32);
+	assert_int_equal(c->queue.judging, 4);
+	assert_memory_equal(&c->limits.defaults, &presets, sizeof(presets));
+	assert_int_equal(c->limits.ceilings.cpus_milli, 4000);
+	assert_int_equal(c->limits.defaults_set | c->limits.ceilings_set, 0);
+	assert_null(c->access.tokens[0]);
+	assert_null(c->access.hosts[0]);
 }
 
 static void test_places(void **state)
@@ -128,17 +128,17 @@ static void test_places(void **state)
 	struct config_fixture *f = *state;
 
 	f->source.root = true;
-	assert_string_equal(load(f)->state_dir, "/var/lib/atoll");
-	assert_string_equal(f->config.socket, "/run/atoll/atoll.sock");
+	assert_string_equal(load(f)->places.state_dir, "/var/lib/atoll");
+	assert_string_equal(f->config.listening.socket, "/run/atoll/atoll.sock");
 	f->source.root = false;
 	set_variable(f, "XDG_STATE_HOME", "/s");
 	set_variable(f, "XDG_RUNTIME_DIR", "/r");
-	assert_string_equal(load(f)->state_dir, "/s/atoll");
-	assert_string_equal(f->config.socket, "/r/atoll/atoll.sock");
+	assert_string_equal(load(f)->places.state_dir, "/s/atoll");
+	assert_string_equal(f->config.listening.socket, "/r/atoll/atoll.sock");
 	set_flag(f, "socket", "off");
 	set_flag(f, "audit.file", "off");
-	assert_string_equal(load(f)->socket, "");
-	assert_string_equal(f->config.audit_file, "");
+	assert_string_equal(load(f)->listening.socket, "");
+	assert_string_equal(f->config.audit.file, "");
 }
 
 /* Each layer overrides the one before, and keeps what it does not name. */
@@ -147,18 +147,18 @@ static void test_precedence(void **state)
 	struct config_fixture *f = *state;
 
 	write_text(f->system, "queue: {max: 1, per_caller: 1, running: 1}\ndrain: 1\n", 0644);
-	assert_int_equal(load(f)->queue_max, 1);
+	assert_int_equal(load(f)->queue.max, 1);
 	write_text(f->user, "queue: {max: 2, per_caller: 2, running: 2}\n", 0644);
-	assert_int_equal(load(f)->queue_max, 2);
+	assert_int_equal(load(f)->queue.max, 2);
 	write_text(f->named, "queue:\n  max: 3\n  per_caller: 3\n", 0644);
 	f->source.named_file = f->named;
-	assert_int_equal(load(f)->queue_max, 3);
+	assert_int_equal(load(f)->queue.max, 3);
 	set_variable(f, "ATOLL_QUEUE_MAX", "4");
-	assert_int_equal(load(f)->queue_max, 4);
+	assert_int_equal(load(f)->queue.max, 4);
 	set_flag(f, "queue.max", "5");
-	assert_int_equal(load(f)->queue_max, 5);
-	assert_int_equal(f->config.queue_per_caller, 3);
-	assert_int_equal(f->config.queue_running, 2);
+	assert_int_equal(load(f)->queue.max, 5);
+	assert_int_equal(f->config.queue.per_caller, 3);
+	assert_int_equal(f->config.queue.running, 2);
 	assert_int_equal(f->config.drain_ms, 1000);
 }
 
@@ -173,19 +173,19 @@ static void test_kinds(void **state)
 		   "pool: {spares: 0}\nqueue: null\n",
 		   0644);
 	load(f);
-	assert_string_equal(f->config.listen[1], "[::]:81");
-	assert_null(f->config.listen[2]);
-	assert_true(f->config.listen_named);
-	assert_true(f->config.allow_unauthenticated);
-	assert_int_equal(f->config.durability, DURABILITY_FULL);
-	assert_int_equal(f->config.log_format, LOG_JSON);
-	assert_int_equal(f->config.log_level, LOG_WARNING);
-	assert_string_equal(f->config.log_file, "/var/log/x");
-	assert_int_equal(f->config.retention_age_ms, 7200000);
-	assert_int_equal(f->config.retention_count, 0);
-	assert_int_equal(f->config.retention_bytes, 3 * GiB / 2);
-	assert_int_equal(f->config.adaptive_factor_milli, 1250);
-	assert_int_equal(f->config.pool_spares, 0);
+	assert_string_equal(f->config.listening.addresses[1], "[::]:81");
+	assert_null(f->config.listening.addresses[2]);
+	assert_true(f->config.listening.named);
+	assert_true(f->config.access.unauthenticated);
+	assert_int_equal(f->config.history.durability, DURABILITY_FULL);
+	assert_int_equal(f->config.log.format, LOG_JSON);
+	assert_int_equal(f->config.log.level, LOG_WARNING);
+	assert_string_equal(f->config.log.file, "/var/log/x");
+	assert_int_equal(f->config.history.age_ms, 7200000);
+	assert_int_equal(f->config.history.count, 0);
+	assert_int_equal(f->config.history.bytes, 3 * GiB / 2);
+	assert_int_equal(f->config.adaptive.factor_milli, 1250);
+	assert_int_equal(f->config.pool.spares, 0);
 }
 
 static void test_lists_from_text(void **state)
@@ -198,13 +198,13 @@ static void test_lists_from_text(void **state)
 	set_flag(f, "listen", "127.0.0.1:2");
 	set_flag(f, "allow_unauthenticated", "yes");
 	load(f);
-	assert_string_equal(f->config.allow_hosts[0], "a");
-	assert_string_equal(f->config.allow_hosts[1], "b");
-	assert_null(f->config.allow_hosts[2]);
-	assert_string_equal(f->config.listen[0], "127.0.0.1:1");
-	assert_string_equal(f->config.listen[1], "127.0.0.1:2");
-	assert_null(f->config.listen[2]);
-	assert_true(f->config.allow_unauthenticated);
+	assert_string_equal(f->config.access.hosts[0], "a");
+	assert_string_equal(f->config.access.hosts[1], "b");
+	assert_null(f->config.access.hosts[2]);
+	assert_string_equal(f->config.listening.addresses[0], "127.0.0.1:1");
+	assert_string_equal(f->config.listening.addresses[1], "127.0.0.1:2");
+	assert_null(f->config.listening.addresses[2]);
+	assert_true(f->config.access.unauthenticated);
 }
 
 static void test_relative_paths(void **state)
@@ -215,7 +215,7 @@ static void test_relative_paths(void **state)
 	assert_non_null(getcwd(cwd, sizeof(cwd)));
 	(void)snprintf(wanted, sizeof(wanted), "%s/here", cwd);
 	set_flag(f, "state_dir", "here");
-	assert_string_equal(load(f)->state_dir, wanted);
+	assert_string_equal(load(f)->places.state_dir, wanted);
 }
 
 static void test_foreign_variables(void **state)
@@ -225,8 +225,8 @@ static void test_foreign_variables(void **state)
 	set_variable(f, "ATOLL_LIMITS_DEFAULTS_TIMEOUT", "20");
 	set_variable(f, "ATOLL_LIMITS_CEILINGS_MEMORY", "2g");
 	load(f);
-	assert_int_equal(f->config.defaults.timeout_ms, 20000);
-	assert_int_equal(f->config.ceilings.memory_bytes, 2 * GiB);
+	assert_int_equal(f->config.limits.defaults.timeout_ms, 20000);
+	assert_int_equal(f->config.limits.ceilings.memory_bytes, 2 * GiB);
 	set_variable(f, "SANDBOX_DEFAULT_TIMEOUT_SECONDS", "7");
 	set_variable(f, "SANDBOX_GLOBAL_MAX_TIMEOUT_SECONDS", "60");
 	set_variable(f, "SANDBOX_DEFAULT_MEMORY_LIMIT_MB", "256");
@@ -238,21 +238,21 @@ static void test_foreign_variables(void **state)
 	set_variable(f, "SANDBOX_PORT", "6001");
 	set_variable(f, "DEBUG", "1");
 	load(f);
-	assert_int_equal(f->config.defaults.timeout_ms, 7000);
-	assert_int_equal(f->config.ceilings.timeout_ms, 60000);
-	assert_int_equal(f->config.defaults.memory_bytes, 256 * MiB);
-	assert_int_equal(f->config.defaults.cpus_milli, 500);
-	assert_int_equal(f->config.defaults.pids, 50);
-	assert_string_equal(f->config.language_config, "/etc/languages.json");
-	assert_string_equal(f->config.output_data_path, "/data");
-	assert_string_equal(f->config.listen[0], "127.0.0.1:8700");
-	assert_string_equal(f->config.listen[1], "[::1]:6001");
-	assert_int_equal(f->config.log_level, LOG_DEBUG);
+	assert_int_equal(f->config.limits.defaults.timeout_ms, 7000);
+	assert_int_equal(f->config.limits.ceilings.timeout_ms, 60000);
+	assert_int_equal(f->config.limits.defaults.memory_bytes, 256 * MiB);
+	assert_int_equal(f->config.limits.defaults.cpus_milli, 500);
+	assert_int_equal(f->config.limits.defaults.pids, 50);
+	assert_string_equal(f->config.languages.file, "/etc/languages.json");
+	assert_string_equal(f->config.places.output_data_path, "/data");
+	assert_string_equal(f->config.listening.addresses[0], "127.0.0.1:8700");
+	assert_string_equal(f->config.listening.addresses[1], "[::1]:6001");
+	assert_int_equal(f->config.log.level, LOG_DEBUG);
 	set_flag(f, "limits.defaults.timeout", "8");
 	set_flag(f, "listen", "127.0.0.1:1");
 	load(f);
-	assert_int_equal(f->config.defaults.timeout_ms, 8000);
-	assert_string_equal(f->config.listen[0], "127.0.0.1:1");
+	assert_int_equal(f->config.limits.defaults.timeout_ms, 8000);
+	assert_string_equal(f->config.listening.addresses[0], "127.0.0.1:1");
 }
 
 /* A shipped default is lowered to a lower ceiling; a configured one is refused. */
@@ -263,8 +263,8 @@ static void test_defaults_and_ceilings(void **state)
 	set_flag(f, "limits.ceilings.timeout", "10");
 	set_flag(f, "limits.ceilings.cpu_time", "none");
 	load(f);
-	assert_int_equal(f->config.defaults.timeout_ms, 10000);
-	assert_int_equal(f->config.ceilings.cpu_time_ms, knob_find("cpu_time")->max);
+	assert_int_equal(f->config.limits.defaults.timeout_ms, 10000);
+	assert_int_equal(f->config.limits.ceilings.cpu_time_ms, knob_find("cpu_time")->max);
 	set_flag(f, "limits.defaults.timeout", "11");
 	assert_refused(f, "limits.defaults.timeout: 11 s is above limits.ceilings.timeout, which "
 			  "is 10 s");
@@ -394,8 +394,8 @@ static void test_no_settings(void **state)
 		write_text(f->system, texts[i], 0644);
 		write_text(f->named, texts[i], 0644);
 		f->source.named_file = f->named;
-		assert_int_equal(load(f)->queue_max, 1024);
-		assert_false(f->config.listen_named);
+		assert_int_equal(load(f)->queue.max, 1024);
+		assert_false(f->config.listening.named);
 	}
 	free(example);
 }
@@ -415,18 +415,18 @@ static void test_round_trip(void **state)
 	set_flag(f, "token_file", f->tokens);
 	set_flag(f, "socket", "off");
 	assert_int_equal(config_read_tokens(load(f), &f->err), 0);
-	f->config.callback_secrets = (const char *const[]){ "whsec_", NULL };
+	f->config.callback.secrets = (const char *const[]){ "whsec_", NULL };
 	sent = config_to_json(&f->config);
 	if (config_from_json(sent, &copy, &f->err) < 0)
 		fail_msg("%s", f->err.text);
 	again = config_to_json(&copy);
 	assert_true(json_equal(sent, again));
-	assert_int_equal(copy.retention_count, 0);
+	assert_int_equal(copy.history.count, 0);
 	assert_int_equal(copy.drain_ms, 250);
-	assert_int_equal(copy.defaults.cpus_milli, 500);
-	assert_int_equal(copy.defaults.timeout_ms, 1500);
-	assert_string_equal(copy.tokens[0], "0123456789abcdef");
-	assert_string_equal(copy.socket, "");
+	assert_int_equal(copy.limits.defaults.cpus_milli, 500);
+	assert_int_equal(copy.limits.defaults.timeout_ms, 1500);
+	assert_string_equal(copy.access.tokens[0], "0123456789abcdef");
+	assert_string_equal(copy.listening.socket, "");
 	json_decref(sent);
 	json_decref(again);
 	config_done(&copy);

@@ -28,7 +28,7 @@ static int setup(void **state)
 
 	(void)snprintf(f->path, sizeof(f->path), "/tmp/atoll-secrets-XXXXXX");
 	(void)fd_close(mkstemp(f->path));
-	f->config.callback_secret_file = f->path;
+	f->config.callback.secret_file = f->path;
 	*state = f;
 	return 0;
 }
@@ -59,9 +59,9 @@ static void test_accepted(void **state)
 	struct secrets_fixture *f = *state;
 
 	assert_int_equal(read_secrets(f, "# new, old\n" SECRET "\r\n\n" SECRET, 0600), 0);
-	assert_string_equal(f->config.callback_secrets[0], SECRET);
-	assert_string_equal(f->config.callback_secrets[1], SECRET);
-	assert_null(f->config.callback_secrets[2]);
+	assert_string_equal(f->config.callback.secrets[0], SECRET);
+	assert_string_equal(f->config.callback.secrets[1], SECRET);
+	assert_null(f->config.callback.secrets[2]);
 }
 
 static void test_refused(void **state)

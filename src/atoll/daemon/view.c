@@ -51,14 +51,14 @@ void view_list(const struct config *c, struct confine_path ret[CONFINE_PATHS_MAX
 	size_t n = ARRAY_SIZE(host_paths);
 
 	memcpy(ret, host_paths, sizeof(host_paths));
-	add_view_path(ret, &n, c->state_dir, CONFINE_STORE);
-	add_view_path(ret, &n, c->data_dir, CONFINE_READ);
-	add_view_path(ret, &n, c->policies_dir, CONFINE_READ);
+	add_view_path(ret, &n, c->places.state_dir, CONFINE_STORE);
+	add_view_path(ret, &n, c->places.data_dir, CONFINE_READ);
+	add_view_path(ret, &n, c->places.policies_dir, CONFINE_READ);
 	add_view_path(ret, &n, getenv("ATOLL_KIT_DIR"), CONFINE_READ);
 	add_view_path(ret, &n, getenv("SSL_CERT_FILE"), CONFINE_READ);
 	add_view_path(ret, &n, getenv("SSL_CERT_DIR"), CONFINE_READ);
-	for (size_t i = 0; c->images && c->images[i]; i++)
-		add_view_path(ret, &n, c->images[i], CONFINE_READ);
+	for (size_t i = 0; c->places.images && c->places.images[i]; i++)
+		add_view_path(ret, &n, c->places.images[i], CONFINE_READ);
 	ret[n] = (struct confine_path){ NULL, CONFINE_READ, false };
 }
 
