@@ -215,7 +215,7 @@ __atoll_leave() {
 		[[ $(command -p readlink "$__atoll_text") != "$__atoll_socket" ]] || builtin eval "exec <&${__atoll_text##*/}"
 	done
 	# Without room for the state the shell ends, and the front says that the state is lost.
-	__atoll_text=$(command -p mktemp /tmp/.atoll-state-XXXXXX) && __atoll_state "$@" >"$__atoll_text" 2>/dev/null || builtin return
+	__atoll_text=$(command -p mktemp /tmp/.session-state-XXXXXX) && __atoll_state "$@" >"$__atoll_text" 2>/dev/null || builtin return
 	builtin trap - INT
 	builtin exec "$BASH" -c "$__atoll_runner" "$0" "$__atoll_text" "$__atoll_n" "$__atoll_code" "$__atoll_interrupted"
 }

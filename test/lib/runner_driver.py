@@ -33,12 +33,13 @@ class RunnerGone(Exception):
 class Runner:
     def __init__(self, language, env=None, limits=None):
         interpreter, extension, parts = LANGUAGES[language]
-        self.directory = tempfile.TemporaryDirectory(prefix="atoll-runner-")
+        # No name with "atoll": the oracle of another test, which runs at the same time, would take it for a leak.
+        self.directory = tempfile.TemporaryDirectory(prefix="runner-")
         self.work = os.path.realpath(self.directory.name)
         self.script = Path(self.work, f"main.{extension}")
         self.script.write_text("".join((RUNNERS / part).read_text() for part in parts))
         self.channel, theirs = socket.socketpair()
-        environment = {**ENVIRONMENT, "HOME": self.work, "MPLCONFIGDIR": f"{tempfile.gettempdir()}/atoll-runner-matplotlib", **(env or {})}
+        environment = {**ENVIRONMENT, "HOME": self.work, "MPLCONFIGDIR": f"{tempfile.gettempdir()}/runner-matplotlib", **(env or {})}
         self.process = subprocess.Popen([interpreter, str(self.script)], stdin=theirs, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                         cwd=self.work, env=environment, start_new_session=True, preexec_fn=lambda: self.prepare(limits))
         theirs.close()
