@@ -47,7 +47,7 @@ void task_collect(struct task *task, struct collect_report *ret)
 				  (struct collector){ send_file, task }, ret) < 0)
 			ret->truncated = true;
 	}
-	if (!task->wait_status)
+	if (!task->stages.wait_status)
 		return;
 	if (!op)
 		measure_left_files(task->sandbox->work_fd, ret);

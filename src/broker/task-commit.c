@@ -58,8 +58,9 @@ static bool is_commit_wanted(const struct task *task)
 	case COMMIT_NEVER:
 		return false;
 	case COMMIT_ON_SUCCESS:
-		return task->killed_for < 0 && task->wait_status == 0 &&
-		       task->stage + 1 >= task->n_stages && !task->last_stage.stage.exec_errno;
+		return task->end.killed_for < 0 && task->stages.wait_status == 0 &&
+		       task->stages.index + 1 >= task->stages.n &&
+		       !task->stages.last.stage.exec_errno;
 	default:
 		return true;
 	}
@@ -139,7 +140,7 @@ static _noreturn_ void committer_main(const struct committer *k, int socket_fd)
 			    .store_fd = -EBADF,
 			    .list_fd = k->list_fd,
 			    .user_xattr = !k->task->sandbox->trusted_upper,
-			    .mounted_ns = k->task->space_ns,
+			    .mounted_ns = k->task->workspace.space_ns,
 			    .list_bytes_max = LIST_BYTES_MAX };
 	int r;
 
@@ -202,17 +203,17 @@ static int conclude_commit(struct committer *k, const struct commit_outcome *o)
 	const struct workspace_place *place = workspace_find(task->broker->host.workspaces,
 							     op_a(&task->plan.view, op));
 
-	task->commit = (struct record_commit){ .result = result_of(k, o),
-					       .errnum = o->errnum,
-					       .omitted = o->unlisted,
-					       .bytes = o->bytes_after,
-					       .inodes = o->inodes_after,
-					       .quota_bytes = place->quota_bytes,
-					       .quota_inodes = place->quota_inodes };
+	task->workspace.commit = (struct record_commit){ .result = result_of(k, o),
+							 .errnum = o->errnum,
+							 .omitted = o->unlisted,
+							 .bytes = o->bytes_after,
+							 .inodes = o->inodes_after,
+							 .quota_bytes = place->quota_bytes,
+							 .quota_inodes = place->quota_inodes };
 	/* The front trusts this list, so the helper must not be able to change it any more. */
 	if (fcntl(k->list_fd, F_ADD_SEALS,
 		  F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) == 0)
-		task->changes_fd = TAKE_FD(k->list_fd);
+		task->workspace.changes_fd = TAKE_FD(k->list_fd);
 	return task_finish(task);
 }
 
@@ -297,21 +298,22 @@ bool task_commit_begin(struct task *task)
 	bool wanted;
 	int r;
 
-	if (!commit_op(task) || task->failure.code != ERROR_NONE || task->sandbox->upper_fd < 0)
+	if (!commit_op(task) || task->end.failure.code != ERROR_NONE || task->sandbox->upper_fd < 0)
 		return false;
 	wanted = is_commit_wanted(task);
-	task->commit.result = wanted ? COMMIT_APPLIED : COMMIT_DISCARDED;
+	task->workspace.commit.result = wanted ? COMMIT_APPLIED : COMMIT_DISCARDED;
 	if (is_empty(task->sandbox->upper_fd))
 		return false;
 	r = committer_new(task, wanted ? COMMIT_APPLY : COMMIT_LIST);
 	if (r < 0)
-		task->commit = (struct record_commit){ .result = COMMIT_BROKEN, .errnum = -r };
+		task->workspace.commit = (struct record_commit){ .result = COMMIT_BROKEN,
+								 .errnum = -r };
 	return r == 0;
 }
 
 void task_commit_report(const struct task *task, struct record_commit *ret)
 {
-	*ret = task->commit;
+	*ret = task->workspace.commit;
 	/* DONE of a warm task may leave before its death, if it has written nothing. Later writes are not applied. */
 	if (ret->result == COMMIT_NONE && commit_op(task) && task->sandbox->upper_fd >= 0)
 		ret->result = is_commit_wanted(task) ? COMMIT_APPLIED : COMMIT_DISCARDED;

@@ -20,11 +20,11 @@
 
 void task_park(struct task *task)
 {
-	if (task->state != TASK_RUNNING || !task->sandbox || task->doomed)
+	if (task->state != TASK_RUNNING || !task->sandbox || task->end.doomed)
 		return;
-	task->parked = true;
+	task->end.parked = true;
 	/* The program's last word would end the sandbox. */
-	task->program = source_free(task->program);
+	task->sources.program = source_free(task->sources.program);
 	task_watch_parked(task);
 }
 
@@ -56,7 +56,7 @@ static int prepare_copy(struct task *task, struct error *err)
 	if (r == 0 && task->copy > 0)
 		r = move_into(task, err);
 	/* The group may be a used one. */
-	sandbox_usage(task->sandbox, &task->ahead);
+	sandbox_usage(task->sandbox, &task->usage.ahead);
 	if (r == 0)
 		r = task_watch_sandbox(task);
 	if (r == 0)
@@ -80,11 +80,11 @@ static int on_copy_hello(void *data, uint32_t events)
 		task_refuse(task, &err);
 		return 0;
 	}
-	plan_stage_limits(&task->plan.view, 0, task->limits);
-	task->stage_running = true;
+	plan_stage_limits(&task->plan.view, 0, task->stages.limits);
+	task->stages.running = true;
 	task_watch_starting(task);
-	if (task->doomed)
-		task_kill(task, task->killed_for);
+	if (task->end.doomed)
+		task_kill(task, task->end.killed_for);
 	return 0;
 }
 
@@ -92,12 +92,12 @@ void task_move_copy(struct task *task, pid_t copy)
 {
 	struct error err = { 0 };
 
-	if (task->state == TASK_RUNNING && task->sandbox && !task->doomed) {
+	if (task->state == TASK_RUNNING && task->sandbox && !task->end.doomed) {
 		sandbox_drop_copy(task->sandbox, copy);
 		return;
 	}
 	/* At most once, and not when the task is ending. */
-	if (task->copied_from == 0 || task->state != TASK_PREPARING || task->doomed ||
+	if (task->copied_from == 0 || task->state != TASK_PREPARING || task->end.doomed ||
 	    task->copy > 0)
 		return;
 	task->copy = copy;
@@ -125,21 +125,22 @@ int task_begin_copy(struct task *task, const struct record_copy *copy, struct er
 	parent = find_parent(task, err);
 	if (!parent)
 		return -ESRCH;
-	if (task->tty || task->n_stages != 1 || plan_find(&task->plan.view, OP_WORKSPACE, -1) ||
-	    plan_find(&task->plan.view, OP_RELAY, -1) || task->stdio[0] < 0)
+	if (task->streams.tty || task->stages.n != 1 ||
+	    plan_find(&task->plan.view, OP_WORKSPACE, -1) ||
+	    plan_find(&task->plan.view, OP_RELAY, -1) || task->streams.stdio[0] < 0)
 		return error_set(
 			err, ERROR_INPUT, EINVAL,
 			"a session with a terminal, a workspace or a network cannot be forked");
 	if (eventfd_read(task->ticket_fd, &ticket) < 0)
 		return error_set(err, ERROR_INTERNAL, ECANCELED, "the run was recalled");
-	r = sandbox_nest(parent, task->stdio, &task->sandbox, err);
+	r = sandbox_nest(parent, task->streams.stdio, &task->sandbox, err);
 	if (r == 0)
 		task->copy = copy->pid;
 	if (r == 0)
 		r = fd_set_nonblock(task->sandbox->control_fd, true);
 	if (r == 0)
 		r = loop_add_fd(task->broker->loop, task->sandbox->control_fd, EPOLLIN,
-				(struct handler){ on_copy_hello, task }, &task->control);
+				(struct handler){ on_copy_hello, task }, &task->sources.control);
 	if (r < 0 && err->code == ERROR_NONE)
 		(void)error_set(err, ERROR_INTERNAL, -r, "a copy's sandbox cannot be made: %s",
 				strerror(-r));

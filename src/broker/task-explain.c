@@ -34,10 +34,10 @@ int task_explain_start(int r, struct error *err)
 
 void task_explain_begun(struct task *task)
 {
-	if (task->failure.code != ERROR_BUSY || !task_ticket_is_taken(task))
+	if (task->end.failure.code != ERROR_BUSY || !task_ticket_is_taken(task))
 		return;
-	task->failure.code = ERROR_INTERNAL;
-	task->failure.errnum = EMFILE;
+	task->end.failure.code = ERROR_INTERNAL;
+	task->end.failure.errnum = EMFILE;
 }
 
 static void explain_mount(const char *source, int errnum, struct error *err)
@@ -128,22 +128,22 @@ void task_explain_failure(const struct task *task, const struct report *rep, str
 
 void task_explain_death(struct task *task, int wait_status)
 {
-	sandbox_usage(task->sandbox, &task->total);
-	usage_subtract(&task->total, &task->ahead);
-	if (task->state == TASK_PREPARING && task->total.oom_kills > 0)
-		(void)error_set(&task->failure, ERROR_INPUT, ENOMEM,
+	sandbox_usage(task->sandbox, &task->usage.total);
+	usage_subtract(&task->usage.total, &task->usage.ahead);
+	if (task->state == TASK_PREPARING && task->usage.total.oom_kills > 0)
+		(void)error_set(&task->end.failure, ERROR_INPUT, ENOMEM,
 				"the given files do not fit the memory limit; raise --memory");
 	else if (task->state == TASK_PREPARING && task->copied_from)
-		(void)error_set(&task->failure, ERROR_CONFLICT, ECHILD, MOVER_PARENT_ENDED);
+		(void)error_set(&task->end.failure, ERROR_CONFLICT, ECHILD, MOVER_PARENT_ENDED);
 	else if (task->state == TASK_PREPARING)
-		(void)error_set(&task->failure, ERROR_INTERNAL, ECHILD,
+		(void)error_set(&task->end.failure, ERROR_INTERNAL, ECHILD,
 				"the sandbox died while it was prepared; see: atoll doctor");
 	else if (!WIFSIGNALED(wait_status) || WTERMSIG(wait_status) != SIGKILL)
 		/* A program can cause a SIGKILL of pid 1, by using up its memory; any other death is atoll's fault. */
-		(void)error_set(&task->failure, ERROR_INTERNAL, ECHILD,
+		(void)error_set(&task->end.failure, ERROR_INTERNAL, ECHILD,
 				"the sandbox's init ended before its time (wait status %d)",
 				wait_status);
-	else if (task->total.oom_kills == 0 && !task->doomed)
+	else if (task->usage.total.oom_kills == 0 && !task->end.doomed)
 		/* No process of the sandbox can kill pid 1: a process of the host did. */
-		task->killed_for = CAUSE_INTERRUPTED;
+		task->end.killed_for = CAUSE_INTERRUPTED;
 }

@@ -16,22 +16,22 @@
 void task_close_stdio(struct task *task)
 {
 	for (int i = 0; i < 3; i++)
-		task->stdio[i] = fd_close(task->stdio[i]);
+		task->streams.stdio[i] = fd_close(task->streams.stdio[i]);
 	task->plan_fd = fd_close(task->plan_fd);
 	task->ticket_fd = fd_close(task->ticket_fd);
 }
 
 int task_stage_stdio(struct task *task, int ret[3], int *ret_own)
 {
-	const struct op *op = plan_find(&task->plan.view, OP_STDIN, (int)task->stage);
+	const struct op *op = plan_find(&task->plan.view, OP_STDIN, (int)task->stages.index);
 	int fd = -EBADF;
 
 	for (int i = 0; i < 3; i++)
-		ret[i] = task->stdio[i];
+		ret[i] = task->streams.stdio[i];
 	/* The caller's stream belongs to the first stage. */
-	if (!task->tty && !op && task->stage == 0 && task->stdio[0] >= 0)
+	if (!task->streams.tty && !op && task->stages.index == 0 && task->streams.stdio[0] >= 0)
 		return 0;
-	if (task->tty) {
+	if (task->streams.tty) {
 		fd = ioctl(task->sandbox->terminal_fd, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC);
 		if (fd < 0)
 			return -errno;

@@ -47,6 +47,6 @@ void task_send_usage(struct task *task)
 		rec.usage.user_us = sandbox_cpu_us(task->sandbox);
 		rec.usage.system_us = 0;
 	}
-	usage_subtract(&rec.usage, &task->ahead);
+	usage_subtract(&rec.usage, &task->usage.ahead);
 	(void)peer_send(task->peer, &rec, -EBADF);
 }

@@ -48,7 +48,7 @@ static bool is_untouched(const struct task *task, const char *path)
 	if (strchr(path, '/') ||
 	    fstatat(task->sandbox->work_fd, path, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return false;
-	return (int64_t)st.st_mtim.tv_sec * NS_PER_SEC + st.st_mtim.tv_nsec == task->files_ns;
+	return (int64_t)st.st_mtim.tv_sec * NS_PER_SEC + st.st_mtim.tv_nsec == task->warm.files_ns;
 }
 
 /*
@@ -73,13 +73,14 @@ static bool scratch_is_untouched(const struct task *task)
 			return false;
 		bytes += (op->a.len + SCRATCH_BLOCK - 1) / SCRATCH_BLOCK * SCRATCH_BLOCK;
 	}
-	return task->ahead.disk_free_bytes - task->total.disk_free_bytes == bytes &&
-	       task->ahead.disk_free_files - task->total.disk_free_files == files;
+	return task->usage.ahead.disk_free_bytes - task->usage.total.disk_free_bytes == bytes &&
+	       task->usage.ahead.disk_free_files - task->usage.total.disk_free_files == files;
 }
 
 static bool was_alone(const struct task *task)
 {
-	return task->ahead.pids_peak > 0 && task->total.pids_peak == task->ahead.pids_peak;
+	return task->usage.ahead.pids_peak > 0 &&
+	       task->usage.total.pids_peak == task->usage.ahead.pids_peak;
 }
 
 /* If true, later writes, also to the workspace, are lost with the scratch file system. */
@@ -92,7 +93,7 @@ static void last_word(struct task *task, int code)
 {
 	const struct report rep = { .kind = REPORT_EXITED,
 				    .wait_status = code << 8,
-				    .start_ns = task->stage_start_ns,
+				    .start_ns = task->stages.start_ns,
 				    .at_ns = clock_now_ns(),
 				    .max_rss_bytes = -1,
 				    .read_bytes = -1,
@@ -142,22 +143,22 @@ bool task_ticket_is_taken(const struct task *task)
 
 bool task_has_launched(struct task *task)
 {
-	if (!task->launched && task->warm && task_ticket_is_taken(task)) {
-		task->launched = true;
+	if (!task->warm.launched && task->warm.used && task_ticket_is_taken(task)) {
+		task->warm.launched = true;
 		/* The program has the streams: when it closes them, the front sees their end. */
 		task_close_stdio(task);
-		for (int signo = 1; task->signals; signo++, task->signals >>= 1)
-			if (task->signals & 1)
+		for (int signo = 1; task->warm.signals; signo++, task->warm.signals >>= 1)
+			if (task->warm.signals & 1)
 				(void)!sandbox_signal(task->sandbox, signo);
 	}
-	return task->launched;
+	return task->warm.launched;
 }
 
 /* A program that has sent a message and waits on the socket sees it closed, goes on, and ends by itself. */
 static void stop_listening(struct task *task)
 {
 	(void)shutdown(task->sandbox->program_fd, SHUT_RDWR);
-	task->program = source_free(task->program);
+	task->sources.program = source_free(task->sources.program);
 }
 
 static void take_failure(struct task *task, struct report *report)
@@ -190,11 +191,11 @@ static bool hear(struct task *task)
 	if (!task_has_launched(task) && code != -EPERM && n == (ssize_t)sizeof(said.report) &&
 	    said.report.kind == REPORT_FAILED && said.report.errnum > 0) {
 		take_failure(task, &said.report);
-	} else if (code >= 0 && task->launched && task->state == TASK_RUNNING &&
-		   task->stage_running) {
+	} else if (code >= 0 && task->warm.launched && task->state == TASK_RUNNING &&
+		   task->stages.running) {
 		last_word(task, code);
-		task->program = source_free(task->program);
-	} else if (++task->unheeded == UNHEEDED_MAX) {
+		task->sources.program = source_free(task->sources.program);
+	} else if (++task->warm.unheeded == UNHEEDED_MAX) {
 		stop_listening(task);
 	}
 	return true;
@@ -209,7 +210,7 @@ static int on_program(void *data, uint32_t events)
 
 void task_listen(struct task *task)
 {
-	while (task->program && hear(task))
+	while (task->sources.program && hear(task))
 		;
 }
 
@@ -223,9 +224,9 @@ static int launch_task(struct task *task)
 	_cleanup_close_ int own = -EBADF;
 	int fds[LAUNCH_FDS_MAX], r;
 
-	task->files_ns = task->space_ns = rec.files_ns;
-	if (task->limits[STAGE_CPU_MS])
-		rec.cpu_seconds = (uint64_t)(task->limits[STAGE_CPU_MS] + 1999) / 1000;
+	task->warm.files_ns = task->workspace.space_ns = rec.files_ns;
+	if (task->stages.limits[STAGE_CPU_MS])
+		rec.cpu_seconds = (uint64_t)(task->stages.limits[STAGE_CPU_MS] + 1999) / 1000;
 	r = task_stage_stdio(task, fds, &own);
 	if (r < 0)
 		return r;
@@ -235,7 +236,7 @@ static int launch_task(struct task *task)
 	rec.no_input = fds[0] < 0;
 	n_fds -= (size_t)small + rec.no_input;
 	/* Before sending: the woken program may run, and end, before this process continues. */
-	task->stage_start_ns = clock_now_ns();
+	task->stages.start_ns = clock_now_ns();
 	r = sys_send_parts(task->sandbox->program_fd, &parts, fds + rec.no_input, n_fds);
 	/* If the program is gone already, the watch on its death reports it. */
 	if (r == -EPIPE || r == -ECONNRESET)
@@ -248,20 +249,20 @@ static int begin_warm(struct task *task, const struct cell_content *content, str
 	int r = 0;
 
 	task->state = TASK_RUNNING;
-	task->warm = true;
+	task->warm.used = true;
 	task->prepared = content->prepared;
-	plan_stage_limits(&task->plan.view, 0, task->limits);
-	if (memcmp(task->limits, content->limits, sizeof(task->limits)) != 0)
-		r = sandbox_set_limits(task->sandbox, task->limits, err);
+	plan_stage_limits(&task->plan.view, 0, task->stages.limits);
+	if (memcmp(task->stages.limits, content->limits, sizeof(task->stages.limits)) != 0)
+		r = sandbox_set_limits(task->sandbox, task->stages.limits, err);
 	if (r < 0)
 		return r;
-	source_set_handler(task->program, (struct handler){ on_program, task });
+	source_set_handler(task->sources.program, (struct handler){ on_program, task });
 	r = task_watch_sandbox(task);
-	if (r == 0 && !task->doomed)
+	if (r == 0 && !task->end.doomed)
 		r = launch_task(task);
 	if (r < 0)
 		return task_explain_start(r, err);
-	task->stage_running = true;
+	task->stages.running = true;
 	task_begin_stage(task);
 	task_look_later(task);
 	return 0;
@@ -275,14 +276,14 @@ static void use_cell(struct task *task, struct cell *cell)
 
 	cell_open(cell, &content);
 	task->sandbox = content.sandbox;
-	task->control = content.control;
-	task->program = content.program;
-	task->death = content.death;
-	task->ahead = content.base;
+	task->sources.control = content.control;
+	task->sources.program = content.program;
+	task->sources.death = content.death;
+	task->usage.ahead = content.base;
 	if ((warm ? begin_warm(task, &content, &err) : task_go_on(task, &err)) < 0)
 		task_refuse(task, &err);
-	else if (task->doomed)
-		task_kill(task, task->killed_for);
+	else if (task->end.doomed)
+		task_kill(task, task->end.killed_for);
 }
 
 /* The cell is READY, or has failed: then the task makes a sandbox of its own. */
@@ -291,7 +292,7 @@ static void on_cell(void *data, struct cell *cell)
 	struct task *task = data;
 	struct error err = { 0 };
 
-	task->cell = NULL;
+	task->warm.cell = NULL;
 	if (cell->state == CELL_READY) {
 		use_cell(task, cell);
 		return;
@@ -299,14 +300,14 @@ static void on_cell(void *data, struct cell *cell)
 	pool_discard(task->broker->pool, cell);
 	if (task_begin(task, &err) < 0)
 		task_refuse(task, &err);
-	else if (task->doomed)
-		task_kill(task, task->killed_for);
+	else if (task->end.doomed)
+		task_kill(task, task->end.killed_for);
 }
 
 bool task_never_began(struct task *task)
 {
-	return task->warm && !task_has_launched(task) && !task->doomed &&
-	       task->failure.code == ERROR_NONE;
+	return task->warm.used && !task_has_launched(task) && !task->end.doomed &&
+	       task->end.failure.code == ERROR_NONE;
 }
 
 void task_begin_again(struct task *task)
@@ -318,9 +319,9 @@ void task_begin_again(struct task *task)
 	else
 		sandbox_destroy(TAKE_PTR(task->sandbox));
 	task_unwatch(task);
-	task->warm = task->stage_running = false;
-	task->stage_start_ns = 0;
-	task->ahead = (struct usage){ 0 };
+	task->warm.used = task->stages.running = false;
+	task->stages.start_ns = 0;
+	task->usage.ahead = (struct usage){ 0 };
 	if (task_begin(task, &err) < 0)
 		task_refuse(task, &err);
 }
@@ -330,8 +331,8 @@ bool task_take_cell(struct task *task)
 	struct cell *cell;
 
 	/* A warm cell has one program; no cell has a terminal, and each has namespaces. */
-	if (task->tty || plan_has_place(&task->plan.view) ||
-	    (task->n_stages != 1 && plan_warm_kind(&task->plan.view) != WARM_NONE))
+	if (task->streams.tty || plan_has_place(&task->plan.view) ||
+	    (task->stages.n != 1 && plan_warm_kind(&task->plan.view) != WARM_NONE))
 		return false;
 	cell = pool_claim(task->broker->pool, &task->plan.view);
 	if (!cell)
@@ -341,7 +342,7 @@ bool task_take_cell(struct task *task)
 		return true;
 	}
 	task->state = TASK_WAITING;
-	task->cell = cell;
+	task->warm.cell = cell;
 	cell->waiter = (struct cell_watcher){ on_cell, task };
 	return true;
 }

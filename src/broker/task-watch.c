@@ -30,8 +30,8 @@ static int64_t in_ms(int64_t ms)
 /* When the wall time of the running stage is over. */
 static int64_t wall_end_ns(const struct task *task)
 {
-	return task->stage_start_ns + (task->limits[STAGE_WALL_MS] + START_MS) * NS_PER_MS +
-	       task->extended_us * 1000;
+	return task->stages.start_ns + (task->stages.limits[STAGE_WALL_MS] + START_MS) * NS_PER_MS +
+	       task->stages.extended_us * 1000;
 }
 
 static int64_t cpu_us(const struct usage *usage)
@@ -44,19 +44,21 @@ static int64_t stage_cpu_us(struct task *task)
 {
 	int64_t used_us = sandbox_cpu_us(task->sandbox);
 
-	return used_us < 0 ? used_us : used_us - cpu_us(&task->base) - cpu_us(&task->ahead);
+	return used_us < 0 ? used_us
+			   : used_us - cpu_us(&task->usage.base) - cpu_us(&task->usage.ahead);
 }
 
 /* Milliseconds until the next reading, or 0: the limit is reached. */
 static int64_t cpu_wait_ms(struct task *task)
 {
 	int64_t used_us = stage_cpu_us(task), left_ms;
-	int64_t cpu_milli = task->limits[STAGE_CPU_MILLI] ? task->limits[STAGE_CPU_MILLI]
-							  : task->broker->host.facts.cores * 1000LL;
+	int64_t cpu_milli = task->stages.limits[STAGE_CPU_MILLI]
+				    ? task->stages.limits[STAGE_CPU_MILLI]
+				    : task->broker->host.facts.cores * 1000LL;
 
 	if (used_us < 0)
 		return CPU_MS_MIN;
-	left_ms = task->limits[STAGE_CPU_MS] - used_us / US_PER_MS;
+	left_ms = task->stages.limits[STAGE_CPU_MS] - used_us / US_PER_MS;
 	return left_ms <= 0 ? 0 : MAX(left_ms * 1000 / MAX(cpu_milli, 1000), CPU_MS_MIN);
 }
 
@@ -65,20 +67,20 @@ static int64_t sockets_wait_ms(struct task *task)
 {
 	int64_t now_ns = clock_now_ns(), bytes, cost_ns;
 
-	if (!task->limits[STAGE_MEMORY_BYTES])
+	if (!task->stages.limits[STAGE_MEMORY_BYTES])
 		return INT32_MAX;
-	if (task->sockets_ns == 0)
-		task->sockets_ns = now_ns + SOCKETS_MS * NS_PER_MS;
-	if (now_ns < task->sockets_ns)
-		return (task->sockets_ns - now_ns) / NS_PER_MS + 1;
+	if (task->usage.sockets_ns == 0)
+		task->usage.sockets_ns = now_ns + SOCKETS_MS * NS_PER_MS;
+	if (now_ns < task->usage.sockets_ns)
+		return (task->usage.sockets_ns - now_ns) / NS_PER_MS + 1;
 	bytes = sandbox_sockets_bytes(task->sandbox);
-	if (bytes > task->limits[STAGE_MEMORY_BYTES])
+	if (bytes > task->stages.limits[STAGE_MEMORY_BYTES])
 		return 0;
 	cost_ns = clock_now_ns() - now_ns;
-	task->sockets_ns = now_ns +
-			   MAX((bytes < SOCKETS_FEW ? SOCKETS_REST_MS : SOCKETS_MS) * NS_PER_MS,
-			       cost_ns * MEMORY_SHARE);
-	return (task->sockets_ns - now_ns) / NS_PER_MS + 1;
+	task->usage.sockets_ns = now_ns + MAX((bytes < SOCKETS_FEW ? SOCKETS_REST_MS : SOCKETS_MS) *
+						      NS_PER_MS,
+					      cost_ns * MEMORY_SHARE);
+	return (task->usage.sockets_ns - now_ns) / NS_PER_MS + 1;
 }
 
 static int on_watch(void *data, uint32_t events)
@@ -87,32 +89,33 @@ static int on_watch(void *data, uint32_t events)
 	int64_t wait_ms = INT32_MAX;
 
 	(void)events;
-	if (task->doomed) {
+	if (task->end.doomed) {
 		sandbox_kill(task->sandbox);
-		source_set_time(task->watch_timer, in_ms(KILL_AGAIN_MS));
+		source_set_time(task->sources.watch_timer, in_ms(KILL_AGAIN_MS));
 		return 0;
 	}
-	if (task->parked) {
+	if (task->end.parked) {
 		task_watch_parked(task);
 		return 0;
 	}
-	if (task->limits[STAGE_CPU_MS]) {
+	if (task->stages.limits[STAGE_CPU_MS]) {
 		wait_ms = cpu_wait_ms(task);
 		if (wait_ms == 0) {
 			task_kill(task, CAUSE_CPU_TIME);
 			return 0;
 		}
 	}
-	if (task->limits[STAGE_MEMORY_BYTES] && task->broker->host.facts.cgroup == CGROUP_NONE) {
+	if (task->stages.limits[STAGE_MEMORY_BYTES] &&
+	    task->broker->host.facts.cgroup == CGROUP_NONE) {
 		int64_t look_ns = clock_now_ns();
 		int64_t bytes = sandbox_memory_bytes(task->sandbox);
 
 		/* The quick reading counts a shared page once for each process. */
-		if (bytes > task->limits[STAGE_MEMORY_BYTES])
+		if (bytes > task->stages.limits[STAGE_MEMORY_BYTES])
 			bytes = sandbox_memory_exact(task->sandbox);
 
-		task->memory_peak_bytes = MAX(task->memory_peak_bytes, bytes);
-		if (bytes > task->limits[STAGE_MEMORY_BYTES]) {
+		task->usage.memory_peak_bytes = MAX(task->usage.memory_peak_bytes, bytes);
+		if (bytes > task->stages.limits[STAGE_MEMORY_BYTES]) {
 			task_kill(task, CAUSE_MEMORY);
 			return 0;
 		}
@@ -131,14 +134,14 @@ static int on_watch(void *data, uint32_t events)
 		return 0;
 	}
 	if (wait_ms < INT32_MAX)
-		source_set_time(task->watch_timer, in_ms(wait_ms));
+		source_set_time(task->sources.watch_timer, in_ms(wait_ms));
 	return 0;
 }
 
 /* Does it matter for how long the program waited for others? */
 static bool counts_waiting(const struct task *task)
 {
-	return task->limits[STAGE_WALL_MAX_MS] || task->limits[STAGE_CPU_MS];
+	return task->stages.limits[STAGE_WALL_MAX_MS] || task->stages.limits[STAGE_CPU_MS];
 }
 
 /*
@@ -147,7 +150,8 @@ static bool counts_waiting(const struct task *task)
  */
 static enum cause_kind judge_wall(struct task *task, int64_t waited_us)
 {
-	int64_t cpu_ms = task->limits[STAGE_CPU_MS], wall_ms = task->limits[STAGE_WALL_MS];
+	int64_t cpu_ms = task->stages.limits[STAGE_CPU_MS],
+		wall_ms = task->stages.limits[STAGE_WALL_MS];
 	int64_t used_us;
 
 	if (!cpu_ms || cpu_ms > wall_ms)
@@ -159,22 +163,22 @@ static enum cause_kind judge_wall(struct task *task, int64_t waited_us)
 
 static void on_wall_over(struct task *task)
 {
-	int64_t wall_ms = task->limits[STAGE_WALL_MS], waited_us = 0, end_ns;
+	int64_t wall_ms = task->stages.limits[STAGE_WALL_MS], waited_us = 0, end_ns;
 
 	if (counts_waiting(task))
-		waited_us = MAX(sandbox_waited_us(task->sandbox) - task->waited_ahead_us,
+		waited_us = MAX(sandbox_waited_us(task->sandbox) - task->stages.waited_ahead_us,
 				(int64_t)0);
-	if (task->limits[STAGE_WALL_MAX_MS] > wall_ms) {
-		int64_t most_us = (task->limits[STAGE_WALL_MAX_MS] - wall_ms) * US_PER_MS;
+	if (task->stages.limits[STAGE_WALL_MAX_MS] > wall_ms) {
+		int64_t most_us = (task->stages.limits[STAGE_WALL_MAX_MS] - wall_ms) * US_PER_MS;
 
-		task->extended_us = MIN(waited_us, most_us);
+		task->stages.extended_us = MIN(waited_us, most_us);
 		end_ns = wall_end_ns(task);
 		if (end_ns > clock_now_ns()) {
-			source_set_time(task->wall_timer, end_ns);
+			source_set_time(task->sources.wall_timer, end_ns);
 			return;
 		}
 	}
-	task_kill(task, judge_wall(task, waited_us - task->extended_us));
+	task_kill(task, judge_wall(task, waited_us - task->stages.extended_us));
 }
 
 static int on_wall(void *data, uint32_t events)
@@ -183,7 +187,7 @@ static int on_wall(void *data, uint32_t events)
 	struct error err = { 0 };
 
 	(void)events;
-	if (task->stage_start_ns) {
+	if (task->stages.start_ns) {
 		on_wall_over(task);
 		return 0;
 	}
@@ -197,7 +201,7 @@ static int on_wall(void *data, uint32_t events)
 void task_watch_parked(struct task *task)
 {
 	/* While there were any, others may have been forked meanwhile. A sandbox in which only pid 1 is left has nothing to be watched for. */
-	source_set_time(task->watch_timer,
+	source_set_time(task->sources.watch_timer,
 			sandbox_park(task->sandbox) == 0 ? INT64_MAX : in_ms(KILL_AGAIN_MS));
 }
 
@@ -205,60 +209,61 @@ int task_watch(struct task *task)
 {
 	struct loop *loop = task->broker->loop;
 	int r = loop_add_timer(loop, in_ms(START_MS_MAX), (struct handler){ on_wall, task },
-			       &task->wall_timer);
+			       &task->sources.wall_timer);
 
 	if (r == 0)
 		r = loop_add_timer(loop, INT64_MAX, (struct handler){ on_watch, task },
-				   &task->watch_timer);
+				   &task->sources.watch_timer);
 	return r;
 }
 
 void task_watch_started(struct task *task)
 {
-	task->extended_us = 0;
-	task->waited_ahead_us = counts_waiting(task) ? sandbox_waited_us(task->sandbox) : 0;
-	source_set_time(task->wall_timer,
-			task->limits[STAGE_WALL_MS] ? wall_end_ns(task) : INT64_MAX);
+	task->stages.extended_us = 0;
+	task->stages.waited_ahead_us = counts_waiting(task) ? sandbox_waited_us(task->sandbox) : 0;
+	source_set_time(task->sources.wall_timer,
+			task->stages.limits[STAGE_WALL_MS] ? wall_end_ns(task) : INT64_MAX);
 	(void)on_watch(task, 0);
 }
 
 void task_watch_starting(struct task *task)
 {
-	source_set_time(task->wall_timer, in_ms(START_MS_MAX));
+	source_set_time(task->sources.wall_timer, in_ms(START_MS_MAX));
 }
 
 void task_watch_ended(struct task *task)
 {
-	source_set_time(task->wall_timer, INT64_MAX);
-	source_set_time(task->watch_timer, task->doomed ? in_ms(KILL_AGAIN_MS) : INT64_MAX);
+	source_set_time(task->sources.wall_timer, INT64_MAX);
+	source_set_time(task->sources.watch_timer,
+			task->end.doomed ? in_ms(KILL_AGAIN_MS) : INT64_MAX);
 }
 
 void task_kill(struct task *task, int cause)
 {
 	if (task->state == TASK_REMOVING)
 		return;
-	if (task->killed_for < 0 && task->state < TASK_ENDING && cause != CAUSE_INTERNAL)
-		task->killed_for = cause;
-	task->doomed = true;
+	if (task->end.killed_for < 0 && task->state < TASK_ENDING && cause != CAUSE_INTERNAL)
+		task->end.killed_for = cause;
+	task->end.doomed = true;
 	/* The task still waits for a cell: its sandbox is killed as soon as it has one. */
 	if (!task->sandbox)
 		return;
 	/* Without a cgroup, CPU time cannot be read any more after the kill. */
-	task->cpu_us = sandbox_cpu_us(task->sandbox);
+	task->usage.cpu_us = sandbox_cpu_us(task->sandbox);
 	sandbox_kill(task->sandbox);
-	if (task->watch_timer)
-		source_set_time(task->watch_timer, in_ms(KILL_AGAIN_MS));
+	if (task->sources.watch_timer)
+		source_set_time(task->sources.watch_timer, in_ms(KILL_AGAIN_MS));
 }
 
 void task_kill_soon(struct task *task)
 {
-	task->doomed = true;
-	source_set_time(task->watch_timer, in_ms(KILL_AGAIN_MS));
+	task->end.doomed = true;
+	source_set_time(task->sources.watch_timer, in_ms(KILL_AGAIN_MS));
 }
 
 void task_fail(struct task *task, const struct error *err)
 {
-	if (task->failure.code == ERROR_NONE)
-		task->failure = *err;
+	if (task->end.failure.code == ERROR_NONE)
+		task->end.failure = *err;
 	task_kill(task, CAUSE_INTERNAL);
 }

@@ -25,12 +25,12 @@ int task_send(struct task *task, struct record *rec, int fd)
 
 void task_unwatch(struct task *task)
 {
-	task->control = source_free(task->control);
-	task->program = source_free(task->program);
-	task->death = source_free(task->death);
-	task->wall_timer = source_free(task->wall_timer);
-	task->watch_timer = source_free(task->watch_timer);
-	task->remove_timer = source_free(task->remove_timer);
+	task->sources.control = source_free(task->sources.control);
+	task->sources.program = source_free(task->sources.program);
+	task->sources.death = source_free(task->sources.death);
+	task->sources.wall_timer = source_free(task->sources.wall_timer);
+	task->sources.watch_timer = source_free(task->sources.watch_timer);
+	task->sources.remove_timer = source_free(task->sources.remove_timer);
 }
 
 static void task_free(struct task *task)
@@ -44,16 +44,16 @@ static void task_free(struct task *task)
 	task_relay_free(task);
 	sandbox_free(task->sandbox);
 	task_drop_plan(task);
-	(void)fd_close(task->changes_fd);
+	(void)fd_close(task->workspace.changes_fd);
 	free(task);
 	broker_may_end(b);
 }
 
 static void send_last_stage(struct task *task)
 {
-	if (task->last_stage.kind)
-		(void)task_send(task, &task->last_stage, -EBADF);
-	task->last_stage.kind = 0;
+	if (task->stages.last.kind)
+		(void)task_send(task, &task->stages.last, -EBADF);
+	task->stages.last.kind = 0;
 }
 
 /* Counters are read, and every process is dead or, if settled, killed. The cgroup and mounts are removed after this. */
@@ -62,9 +62,9 @@ void task_conclude(struct task *task, bool settled)
 	struct record end = { .kind = RECORD_DONE };
 	struct collect_report report = { 0 };
 
-	if (task->failure.code != ERROR_NONE) {
+	if (task->end.failure.code != ERROR_NONE) {
 		end.kind = RECORD_FAILED;
-		end.failed = task->failure;
+		end.failed = task->end.failure;
 		(void)task_send(task, &end, -EBADF);
 		return;
 	}
@@ -74,27 +74,27 @@ void task_conclude(struct task *task, bool settled)
 	if (task->sandbox->work_fd >= 0 && !settled)
 		task_collect(task, &report);
 	end.done = (struct record_done){
-		.stages_run = task->stage + 1,
+		.stages_run = task->stages.index + 1,
 		.files_truncated = report.truncated,
 		.files_skipped = report.skipped,
 		.largest_file_bytes = report.largest_file_bytes,
 		.settled = settled,
-		.usage = task->total,
+		.usage = task->usage.total,
 	};
 	end.done.kept = !settled && estate_take(task);
 	task_relay_report(task);
 	task_commit_report(task, &end.done.commit);
-	end.done.usage.memory_peak_bytes = task->memory_peak_bytes;
-	if (task->last_stage.kind) {
+	end.done.usage.memory_peak_bytes = task->usage.memory_peak_bytes;
+	if (task->stages.last.kind) {
 		end.done.has_stage = true;
-		end.done.stage = task->last_stage.stage;
+		end.done.stage = task->stages.last.stage;
 	}
-	(void)task_send(task, &end, task->changes_fd);
+	(void)task_send(task, &end, task->workspace.changes_fd);
 }
 
 void task_look_later(struct task *task)
 {
-	source_set_time(task->remove_timer, clock_now_ns() + LOOK_MS * NS_PER_MS);
+	source_set_time(task->sources.remove_timer, clock_now_ns() + LOOK_MS * NS_PER_MS);
 }
 
 /* While a warm task runs: looks whether it has begun, so that its streams can be closed. In REMOVING: tries to remove it. */
@@ -115,13 +115,15 @@ static int on_remove(void *data, uint32_t events)
 	}
 	/* pid 1 was killed but has not died yet: other processes have the CPU, or its quota is used up. */
 	if (task->sandbox->pid > 0) {
-		(task->remove_tries++ == 0 ? sandbox_die_at_once : sandbox_kill)(task->sandbox);
-		source_set_time(task->remove_timer, clock_now_ns() + KILL_AGAIN_MS * NS_PER_MS);
+		(task->end.remove_tries++ == 0 ? sandbox_die_at_once : sandbox_kill)(task->sandbox);
+		source_set_time(task->sources.remove_timer,
+				clock_now_ns() + KILL_AGAIN_MS * NS_PER_MS);
 		return 0;
 	}
 	r = sandbox_vacate(task->sandbox);
-	if (r == -EBUSY && task->remove_tries++ < REMOVE_TRIES_MAX) {
-		source_set_time(task->remove_timer, clock_now_ns() + REMOVE_RETRY_MS * NS_PER_MS);
+	if (r == -EBUSY && task->end.remove_tries++ < REMOVE_TRIES_MAX) {
+		source_set_time(task->sources.remove_timer,
+				clock_now_ns() + REMOVE_RETRY_MS * NS_PER_MS);
 		return 0;
 	}
 	task_free(task);
@@ -133,7 +135,7 @@ static int remove_soon(struct task *task)
 {
 	if (!task->broker->pool || task->broker->closing)
 		return on_remove(task, 0);
-	source_set_time(task->remove_timer, clock_now_ns() + REMOVE_RETRY_MS * NS_PER_MS);
+	source_set_time(task->sources.remove_timer, clock_now_ns() + REMOVE_RETRY_MS * NS_PER_MS);
 	return 0;
 }
 
@@ -166,24 +168,24 @@ int task_finish(struct task *task)
 static int start_stage(struct task *task)
 {
 	struct init_command command = { .kind = COMMAND_START,
-					.stage = task->stage,
-					.tty = task->tty,
-					.last = task->stage + 1 >= task->n_stages,
-					.ticket = task->stage == 0 };
+					.stage = task->stages.index,
+					.tty = task->streams.tty,
+					.last = task->stages.index + 1 >= task->stages.n,
+					.ticket = task->stages.index == 0 };
 	_cleanup_close_ int own = -EBADF;
 	int fds[4] = { [3] = task->ticket_fd }, r;
 
-	plan_stage_limits(&task->plan.view, task->stage, task->limits);
+	plan_stage_limits(&task->plan.view, task->stages.index, task->stages.limits);
 	/* A second limit, for hosts whose cgroups do not count CPU time: whole seconds, and only per process. */
-	if (task->limits[STAGE_CPU_MS])
-		command.cpu_seconds = (uint64_t)(task->limits[STAGE_CPU_MS] + 1999) / 1000;
+	if (task->stages.limits[STAGE_CPU_MS])
+		command.cpu_seconds = (uint64_t)(task->stages.limits[STAGE_CPU_MS] + 1999) / 1000;
 	r = task_stage_stdio(task, fds, &own);
 	if (r == 0)
 		r = sandbox_start(task->sandbox, &command, fds);
 	if (r < 0)
 		return r;
-	task->stage_running = true;
-	task->stage_start_ns = 0;
+	task->stages.running = true;
+	task->stages.start_ns = 0;
 	task_watch_starting(task);
 	return 0;
 }
@@ -195,22 +197,22 @@ static void next_stage(struct task *task, const struct report *rep)
 	int r;
 
 	task_end_stage(task, rep);
-	if (failed || task->killed_for >= 0 || task->stage + 1 >= task->n_stages) {
+	if (failed || task->end.killed_for >= 0 || task->stages.index + 1 >= task->stages.n) {
 		task->state = TASK_ENDING;
 		/* After the last stage init exits by itself; after any other it must be killed. */
-		if (task->stage + 1 < task->n_stages || rep->kind == REPORT_EXEC_FAILED)
+		if (task->stages.index + 1 < task->stages.n || rep->kind == REPORT_EXEC_FAILED)
 			sandbox_kill(task->sandbox);
 		return;
 	}
-	task->stage++;
-	task->base = task->total;
-	plan_stage_limits(&task->plan.view, task->stage, task->limits);
-	r = sandbox_set_limits(task->sandbox, task->limits, &err);
+	task->stages.index++;
+	task->usage.base = task->usage.total;
+	plan_stage_limits(&task->plan.view, task->stages.index, task->stages.limits);
+	r = sandbox_set_limits(task->sandbox, task->stages.limits, &err);
 	if (r == 0)
 		r = start_stage(task);
 	if (r < 0 && err.code == ERROR_NONE)
 		(void)error_set(&err, ERROR_INTERNAL, -r, "stage %u cannot be started: %s",
-				task->stage, strerror(-r));
+				task->stages.index, strerror(-r));
 	if (r < 0)
 		task_fail(task, &err);
 	else
@@ -220,8 +222,8 @@ static void next_stage(struct task *task, const struct report *rep)
 /* Sets the terminal's size before the program starts. */
 static void take_terminal(struct task *task, int fd)
 {
-	const struct winsize size = { .ws_row = (uint16_t)(task->terminal_size >> 16),
-				      .ws_col = (uint16_t)task->terminal_size };
+	const struct winsize size = { .ws_row = (uint16_t)(task->streams.terminal_size >> 16),
+				      .ws_col = (uint16_t)task->streams.terminal_size };
 
 	task->sandbox->terminal_fd = fd;
 	(void)ioctl(fd, TIOCSWINSZ, &size);
@@ -239,7 +241,7 @@ static void on_prepared(struct task *task, const struct report *rep, int fds[], 
 	if (n_fds > n_dirs)
 		take_terminal(task, TAKE_FD(fds[n_dirs]));
 	/* Without a terminal, start_first() has sent START already. */
-	r = task->tty ? start_stage(task) : 0;
+	r = task->streams.tty ? start_stage(task) : 0;
 	if (r == 0) {
 		task_begin_stage(task);
 		return;
@@ -269,12 +271,12 @@ static void take_report(struct task *task, const struct report *rep, int fds[], 
 		break;
 	case REPORT_EXITED:
 	case REPORT_EXEC_FAILED:
-		if (task->program)
+		if (task->sources.program)
 			task_listen(task);
 		/* pid 1's death comes next; then the task begins again. */
 		if (task_never_began(task))
 			break;
-		if (task->stage_running)
+		if (task->stages.running)
 			next_stage(task, rep);
 		break;
 	default:
@@ -320,7 +322,7 @@ static int on_task_control(void *data, uint32_t events)
 	if (r > 0 || r == -EAGAIN)
 		return 0;
 	/* Closed: pid 1 is dying, and its pidfd tells when it is dead. */
-	task->control = source_free(task->control);
+	task->sources.control = source_free(task->sources.control);
 	if (r == 0)
 		return 0;
 	if (r == -EMFILE)
@@ -340,19 +342,19 @@ static bool may_begin_again(struct task *task, int wait_status)
 {
 	if (task_never_began(task))
 		return true;
-	if (task->state != TASK_PREPARING || task->doomed || task->failure.code != ERROR_NONE ||
-	    wait_status != SIGKILL || task->sandbox->nested)
+	if (task->state != TASK_PREPARING || task->end.doomed ||
+	    task->end.failure.code != ERROR_NONE || wait_status != SIGKILL || task->sandbox->nested)
 		return false;
-	sandbox_usage(task->sandbox, &task->total);
-	usage_subtract(&task->total, &task->ahead);
-	return task->total.oom_kills <= 0 && task->deaths++ < DEATHS_MAX;
+	sandbox_usage(task->sandbox, &task->usage.total);
+	usage_subtract(&task->usage.total, &task->usage.ahead);
+	return task->usage.total.oom_kills <= 0 && task->end.deaths++ < DEATHS_MAX;
 }
 
 /* The broker neither killed nor failed the task, and the end of its program was not reported. */
 static bool is_unexplained(const struct task *task)
 {
-	return task->state != TASK_ENDING && task->failure.code == ERROR_NONE &&
-	       task->killed_for < 0;
+	return task->state != TASK_ENDING && task->end.failure.code == ERROR_NONE &&
+	       task->end.killed_for < 0;
 }
 
 /* pid 1 is dead, and so is every other process of the sandbox. */
@@ -367,11 +369,11 @@ static int on_task_death(void *data, uint32_t events)
 	while (r > 0);
 	/* PREPARED was lost for want of descriptors: its program may have begun, so the task must not begin again. */
 	if (r == -EMFILE && is_unexplained(task))
-		task_explain_crowd(&task->failure);
+		task_explain_crowd(&task->end.failure);
 	task_explain_begun(task);
-	task->death = source_free(task->death);
-	task->control = source_free(task->control);
-	task->program = source_free(task->program);
+	task->sources.death = source_free(task->sources.death);
+	task->sources.control = source_free(task->sources.control);
+	task->sources.program = source_free(task->sources.program);
 	wait_status = sandbox_reap(task->sandbox);
 	task_leave_parent(task);
 	estates_leave(task);
@@ -384,11 +386,11 @@ static int on_task_death(void *data, uint32_t events)
 	task_close_stdio(task);
 	if (is_unexplained(task))
 		task_explain_death(task, wait_status);
-	if (task->state != TASK_ENDING && task->failure.code == ERROR_NONE) {
+	if (task->state != TASK_ENDING && task->end.failure.code == ERROR_NONE) {
 		struct report rep = { .kind = REPORT_EXITED,
 				      .wait_status = SIGKILL,
 				      .at_ns = clock_now_ns(),
-				      .user_us = task->cpu_us,
+				      .user_us = task->usage.cpu_us,
 				      .max_rss_bytes = -1,
 				      .read_bytes = -1,
 				      .write_bytes = -1 };
@@ -400,12 +402,12 @@ static int on_task_death(void *data, uint32_t events)
 
 void task_signal(struct task *task, int signo)
 {
-	bool runs = task->state == TASK_RUNNING && task->stage_running && signo != 0 &&
+	bool runs = task->state == TASK_RUNNING && task->stages.running && signo != 0 &&
 		    signo > -NSIG && signo < NSIG;
 
 	/* A warm program gets the signal when it has begun: before that, the signal would hit the runtime, not the program. */
-	if (runs && task->warm && !task_has_launched(task))
-		task->signals |= 1ULL << (abs(signo) - 1);
+	if (runs && task->warm.used && !task_has_launched(task))
+		task->warm.signals |= 1ULL << (abs(signo) - 1);
 	else if (runs && sandbox_signal(task->sandbox, signo) == 0)
 		return;
 	tell_signalled(task);
@@ -416,14 +418,14 @@ static int watch_control(struct task *task)
 	const struct handler handler = { on_task_control, task };
 	int r;
 
-	if (task->control) {
-		source_set_handler(task->control, handler);
+	if (task->sources.control) {
+		source_set_handler(task->sources.control, handler);
 		return 0;
 	}
 	r = fd_set_nonblock(task->sandbox->control_fd, true);
 	return r < 0 ? r
 		     : loop_add_fd(task->broker->loop, task->sandbox->control_fd, EPOLLIN, handler,
-				   &task->control);
+				   &task->sources.control);
 }
 
 int task_watch_sandbox(struct task *task)
@@ -436,13 +438,14 @@ int task_watch_sandbox(struct task *task)
 		r = task_watch(task);
 	if (r == 0)
 		r = loop_add_timer(loop, INT64_MAX, (struct handler){ on_remove, task },
-				   &task->remove_timer);
+				   &task->sources.remove_timer);
 	if (r < 0)
 		return r;
 	/* Last: once pid 1's death is watched, every later failure ends the task the ordinary way. */
-	if (!task->death)
-		return loop_add_fd(loop, task->sandbox->pidfd, EPOLLIN, death, &task->death);
-	source_set_handler(task->death, death);
+	if (!task->sources.death)
+		return loop_add_fd(loop, task->sandbox->pidfd, EPOLLIN, death,
+				   &task->sources.death);
+	source_set_handler(task->sources.death, death);
 	return 0;
 }
 
@@ -453,7 +456,7 @@ static int start_first(struct task *task, struct error *err)
 	/* The sandbox has its own descriptor, and the broker has the plan in memory. */
 	task->plan_fd = fd_close(task->plan_fd);
 	r = task_watch_sandbox(task);
-	if (r == 0 && !task->tty)
+	if (r == 0 && !task->streams.tty)
 		r = start_stage(task);
 	if (r < 0)
 		return task_explain_start(r, err);
@@ -478,14 +481,14 @@ int task_begin(struct task *task, struct error *err)
 	int r = 0;
 
 	task->state = TASK_PREPARING;
-	task->space_ns = clock_realtime_ns();
+	task->workspace.space_ns = clock_realtime_ns();
 	if (plan_has_place(&task->plan.view))
 		r = place_create(&b->host, &task->plan.view, &task->sandbox, err);
 	else
 		r = take_spare(task, err);
 	/* With a pool the group may be a used one: its counters include those of earlier tasks. */
 	if (r == 0 && b->pool)
-		sandbox_usage(task->sandbox, &task->ahead);
+		sandbox_usage(task->sandbox, &task->usage.ahead);
 	if (r == 0)
 		r = task_seal_plan(task, err);
 	if (r == 0)
@@ -507,8 +510,8 @@ int task_go_on(struct task *task, struct error *err)
 
 void task_abandon(struct task *task)
 {
-	if (task->cell)
-		pool_discard(task->broker->pool, TAKE_PTR(task->cell));
+	if (task->warm.cell)
+		pool_discard(task->broker->pool, TAKE_PTR(task->warm.cell));
 	task_unwatch(task);
 	sandbox_destroy(TAKE_PTR(task->sandbox));
 	task_free(task);
@@ -520,7 +523,7 @@ void task_refuse(struct task *task, const struct error *err)
 
 	if (err->errnum == EMFILE || err->errnum == ENFILE)
 		task_explain_crowd(&rec.failed);
-	if (task->sandbox && task->death && task->remove_timer) {
+	if (task->sandbox && task->sources.death && task->sources.remove_timer) {
 		/* The sandbox is watched already: the task ends the ordinary way, with this error. */
 		task_fail(task, &rec.failed);
 		return;
@@ -548,18 +551,18 @@ int task_new(struct peer *peer, const struct record *record, struct span plan,
 	*task = (struct task){ .broker = b,
 			       .peer = peer,
 			       .job = record->job,
-			       .terminal_size = record->run.terminal_size,
+			       .streams.terminal_size = record->run.terminal_size,
 			       .ticket_fd = fds[3],
 			       .plan_fd = fds[4],
-			       .stdio = { fds[0], fds[1], fds[2] },
+			       .streams.stdio = { fds[0], fds[1], fds[2] },
 			       .keep = record->run.keep,
-			       .changes_fd = -EBADF,
-			       .killed_for = -1 };
+			       .workspace.changes_fd = -EBADF,
+			       .end.killed_for = -1 };
 	task_enlist(task);
 	r = task_take_plan(task, plan, &err);
 	if (r == 0) {
-		task->n_stages = plan_stage_count(&task->plan.view);
-		task->tty = plan_has_terminal(&task->plan.view);
+		task->stages.n = plan_stage_count(&task->plan.view);
+		task->streams.tty = plan_has_terminal(&task->plan.view);
 		if (!record->run.copy.parent && b->pool && task_take_cell(task))
 			return 0;
 		r = record->run.copy.parent ? task_begin_copy(task, &record->run.copy, &err)

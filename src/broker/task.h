@@ -86,57 +86,90 @@ enum task_state {
 /* Lists that a task is in: all of the broker's, its peer's, and its slot's. */
 enum task_list { TASK_OF_BROKER, TASK_OF_PEER, TASK_OF_SLOT, _TASK_LIST_MAX };
 
-struct task {
-	struct task *next[_TASK_LIST_MAX];
-	struct task **at[_TASK_LIST_MAX]; /* the pointer to this task in each list */
-	struct broker *broker;
-	struct peer *peer; /* NULL: the peer is gone, and the task is being ended */
-	uint32_t job;
-	int32_t terminal_size;
-	enum task_state state;
-	struct plan_map plan;
-	int plan_fd;   /* the plan as a sealed file; negative: none */
-	int ticket_fd; /* broker-proto.h */
+struct task_streams {
 	int stdio[3]; /* for the stages; closed when the last has started. [0] negative: no input */
 	bool tty;
-	bool keep; /* its work directory may be inherited */
-	struct sandbox *sandbox;
-	uint32_t copied_from; /* the job whose process its program is a copy of; 0: none */
-	pid_t copy;	   /* the process that is to be moved, once it has announced itself; or 0 */
-	struct cell *cell; /* in WAITING: the cell that the task waits for */
-	struct relay_process *relay; /* task-relay.c; NULL: its program reaches no other machine */
+	int32_t terminal_size;
+};
+
+/* The task in the loop; NULL: not there. */
+struct task_sources {
 	struct source *control, *death, *wall_timer, *watch_timer, *remove_timer;
 	struct source *program; /* a warm program's socket, which brings its exit code */
-	int64_t files_ns;	/* modification time of the files given to a warm program */
-	bool warm;		/* runs a warm program: its runtime was started ahead */
-	bool launched;		/* the warm program has begun: only its exit code counts */
-	unsigned unheeded; /* ignored messages on that socket: malformed, or of another process */
-	uint64_t signals;  /* signals to send once the warm program has begun, a bit each */
-	uint32_t n_stages, stage; /* stage: the one that runs, or ran last */
-	bool stage_running;
-	bool started_sent;
-	int killed_for; /* enum cause_kind, or -1 */
-	bool doomed;	/* was killed, for any cause */
-	bool parked;	/* its program is killed; it stays for the tasks that were copied from it */
-	unsigned deaths; /* number of its sandboxes that were killed while they were made */
-	int wait_status; /* of the stage that ended last */
+};
+
+/* A program whose runtime was started ahead. */
+struct task_warm {
+	struct cell *cell; /* in WAITING: the cell that the task waits for */
+	bool used;	   /* the task runs such a program */
+	bool launched;	   /* it has begun: only its exit code counts */
+	int64_t files_ns;  /* modification time of the files that it was given */
+	unsigned unheeded; /* ignored messages on its socket: malformed, or of another process */
+	uint64_t signals;  /* signals to send once it has begun, a bit each */
+};
+
+struct task_stages {
+	uint32_t n;
+	uint32_t index; /* of the one that runs, or ran last */
+	bool running;
+	int wait_status; /* of the one that ended last */
 	int64_t limits[_STAGE_LIMIT_MAX];
-	int64_t stage_start_ns;
+	int64_t start_ns;
 	int64_t waited_ahead_us; /* sandbox_waited_us() when the stage began */
 	int64_t extended_us;	 /* the stage's wall time was extended by this */
-	struct report prepared;
+	struct record last;	 /* STAGE of the last one, until it is sent; kind 0: none */
+};
+
+struct task_usage {
 	struct usage ahead;	   /* counters when the task got its sandbox; subtracted from all */
 	struct usage base;	   /* counters when the stage began */
 	struct usage total;	   /* counters when the stage ended */
 	int64_t memory_peak_bytes; /* of all stages */
 	int64_t sockets_ns;	   /* when to read next what sockets hold */
 	int64_t cpu_us;		   /* CPU time when the task was killed */
-	int64_t space_ns;	   /* CLOCK_REALTIME: since when it sees its workspace */
-	struct record_commit commit; /* outcome of its changes there; COMMIT_NONE: none yet */
-	int changes_fd;		     /* the list of those changes, or -EBADF */
-	struct error failure;	     /* code ERROR_NONE: none */
-	struct record last_stage;    /* STAGE of the last stage, until it is sent; kind 0: none */
+};
+
+/* Why and how the task ends. */
+struct task_end {
+	int killed_for; /* enum cause_kind, or -1 */
+	bool doomed;	/* was killed, for any cause */
+	bool parked;	/* its program is killed; it stays for the tasks that were copied from it */
+	unsigned deaths; /* number of its sandboxes that were killed while they were made */
 	int remove_tries;
+	struct error failure; /* code ERROR_NONE: none */
+};
+
+struct task_workspace {
+	int64_t space_ns; /* CLOCK_REALTIME: since when the task sees it */
+	struct record_commit
+		commit; /* outcome of the task's changes there; COMMIT_NONE: none yet */
+	int changes_fd; /* the list of those changes, or -EBADF */
+};
+
+struct task {
+	struct task *next[_TASK_LIST_MAX];
+	struct task **at[_TASK_LIST_MAX]; /* the pointer to this task in each list */
+	struct broker *broker;
+	struct peer *peer; /* NULL: the peer is gone, and the task is being ended */
+	uint32_t job;
+	enum task_state state;
+	struct plan_map plan;
+	int plan_fd;   /* the plan as a sealed file; negative: none */
+	int ticket_fd; /* broker-proto.h */
+	bool keep;     /* its work directory may be inherited */
+	bool started_sent;
+	uint32_t copied_from; /* the job whose process its program is a copy of; 0: none */
+	pid_t copy; /* the process that is to be moved, once it has announced itself; or 0 */
+	struct sandbox *sandbox;
+	struct relay_process *relay; /* task-relay.c; NULL: its program reaches no other machine */
+	struct report prepared;
+	struct task_streams streams;
+	struct task_sources sources;
+	struct task_warm warm;
+	struct task_stages stages;
+	struct task_usage usage;
+	struct task_end end;
+	struct task_workspace workspace;
 };
 
 /* Takes the fds of a RUN record; the last is its plan, unless that came as bytes. On failure the peer has been told. */

@@ -147,7 +147,7 @@ static void test_dead_and_begun(void **state)
 	char out[32] = "";
 
 	assert_true(wait_readable(task->sandbox->pidfd));
-	task->control = source_free(task->control);
+	task->sources.control = source_free(task->sources.control);
 	assert_int_equal(go_on(f).errnum, EMFILE);
 	assert_true(read(f->out, out, sizeof(out) - 1) > 0);
 	assert_string_equal(out, "begun\n");
@@ -162,7 +162,7 @@ static void test_killed_and_begun(void **state)
 	assert_true(wait_readable(f->out));
 	assert_int_equal(kill(task->sandbox->pid, SIGKILL), 0);
 	assert_true(wait_readable(task->sandbox->pidfd));
-	task->control = source_free(task->control);
+	task->sources.control = source_free(task->sources.control);
 	assert_int_equal(go_on(f).errnum, EMFILE);
 }
 
@@ -175,7 +175,7 @@ static void test_dead_and_not_begun(void **state)
 
 	assert_int_equal(kill(task->sandbox->pid, SIGKILL), 0);
 	assert_true(wait_readable(task->sandbox->pidfd));
-	task->control = source_free(task->control);
+	task->sources.control = source_free(task->sources.control);
 	assert_int_equal(go_on(f).errnum, EAGAIN);
 	assert_int_equal(eventfd_read(f->ticket, &one), 0);
 }
@@ -187,7 +187,7 @@ static void test_alive(void **state)
 	struct task *task = begin(f, "echo begun; sleep 60", false);
 
 	assert_true(wait_readable(f->out));
-	assert_true(task->control != NULL);
+	assert_true(task->sources.control != NULL);
 	assert_int_equal(go_on(f).errnum, EMFILE);
 }
 

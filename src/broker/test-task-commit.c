@@ -71,9 +71,9 @@ static int enter(void **state)
 				  .state = TASK_COMMITTING,
 				  .ticket_fd = -EBADF,
 				  .plan_fd = -EBADF,
-				  .stdio = { -EBADF, -EBADF, -EBADF },
-				  .changes_fd = -EBADF,
-				  .killed_for = -1,
+				  .streams.stdio = { -EBADF, -EBADF, -EBADF },
+				  .workspace.changes_fd = -EBADF,
+				  .end.killed_for = -1,
 				  .sandbox = sandbox_new(&f->broker.host) };
 	task_enlist(f->task);
 	f->task->sandbox->upper_fd = open(upper, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -149,8 +149,8 @@ static void test_not_watched(void **state)
 	}
 	assert_int_equal(r, -ENOSPC);
 	assert_false(task_commit_begin(f->task));
-	assert_int_equal(f->task->commit.result, COMMIT_BROKEN);
-	assert_int_equal(f->task->commit.errnum, ENOSPC);
+	assert_int_equal(f->task->workspace.commit.result, COMMIT_BROKEN);
+	assert_int_equal(f->task->workspace.commit.errnum, ENOSPC);
 	assert_null(f->broker.committers);
 	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
 	assert_int_equal(access(f->applied, F_OK), -1);
