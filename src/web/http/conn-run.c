@@ -36,9 +36,9 @@ static uint32_t wanted_events(const struct conn *c)
 	case CONN_TUNNEL:
 		return c->paused ? events : events | EPOLLIN | EPOLLRDHUP;
 	default:
-		if (c->peer_done)
+		if (c->socket.peer_done)
 			return events;
-		return events | EPOLLRDHUP | (c->has_unread ? 0 : EPOLLIN);
+		return events | EPOLLRDHUP | (c->socket.has_unread ? 0 : EPOLLIN);
 	}
 }
 
@@ -46,10 +46,10 @@ static void watch_conn(struct conn *c)
 {
 	uint32_t events = wanted_events(c);
 
-	if (events == c->events)
+	if (events == c->socket.events)
 		return;
-	c->events = events;
-	if (loop_set_events(c->io, events) < 0) {
+	c->socket.events = events;
+	if (loop_set_events(c->socket.source, events) < 0) {
 		c->broken = true;
 		conn_poke(c);
 	}
@@ -62,7 +62,7 @@ static ssize_t receive_bytes(struct conn *c, size_t max)
 	ssize_t n;
 
 	do
-		n = recv(c->fd, c->server->scratch, max, MSG_DONTWAIT);
+		n = recv(c->socket.fd, c->server->scratch, max, MSG_DONTWAIT);
 	while (n < 0 && errno == EINTR);
 	return n < 0 ? -errno : n;
 }
@@ -70,7 +70,7 @@ static ssize_t receive_bytes(struct conn *c, size_t max)
 /* The client sends no more bytes. */
 static void read_end(struct conn *c)
 {
-	c->peer_done = true;
+	c->socket.peer_done = true;
 	switch (c->state) {
 	case CONN_BODY:
 		dispatch_refuse(c->ctx,
@@ -223,11 +223,11 @@ static void step_flush(struct conn *c)
 	if (c->out.bytes > 0 || c->broken)
 		return;
 	if (!c->close_after && !c->server->draining) {
-		c->has_unread = false;
+		c->socket.has_unread = false;
 		conn_set_state(c, CONN_IDLE);
 		return;
 	}
-	if (!c->linger || shutdown(c->fd, SHUT_WR) < 0)
+	if (!c->linger || shutdown(c->socket.fd, SHUT_WR) < 0)
 		conn_close(c);
 	else
 		conn_set_state(c, CONN_LINGER);
@@ -372,16 +372,16 @@ static void note_while_handling(struct conn *c, uint32_t events)
 	struct request_ctx *ctx = c->ctx;
 
 	if (events & EPOLLIN)
-		c->has_unread = true;
+		c->socket.has_unread = true;
 	if (!(events & EPOLLRDHUP))
 		return;
-	c->peer_done = true;
-	if (!ctx || ctx->half_reported)
+	c->socket.peer_done = true;
+	if (!ctx || ctx->hooks.half_reported)
 		return;
-	ctx->half_reported = true;
+	ctx->hooks.half_reported = true;
 	probe_reader(c);
-	if (ctx->on_gone)
-		ctx->on_gone(ctx->gone_data, GONE_HALF);
+	if (ctx->hooks.on_gone)
+		ctx->hooks.on_gone(ctx->hooks.gone_data, GONE_HALF);
 }
 
 static void call_on_drain(struct conn *c)
@@ -392,8 +392,8 @@ static void call_on_drain(struct conn *c)
 	c->wants_drain = false;
 	if (c->state == CONN_TUNNEL)
 		tunnel_drained(c);
-	else if (c->state == CONN_HANDLING && c->ctx && c->ctx->on_drain)
-		c->ctx->on_drain(c->ctx->drain_data);
+	else if (c->state == CONN_HANDLING && c->ctx && c->ctx->hooks.on_drain)
+		c->ctx->hooks.on_drain(c->ctx->hooks.drain_data);
 }
 
 /* Bytes of a tunnel that came with the handshake, or before it was paused. */
@@ -408,9 +408,9 @@ static void deliver_kept(struct conn *c)
 
 static void handle_events(struct conn *c)
 {
-	const uint32_t events = c->arrived;
+	const uint32_t events = c->socket.arrived;
 
-	c->arrived = 0;
+	c->socket.arrived = 0;
 	if (events & EPOLLOUT)
 		conn_flush(c);
 	if (c->tunnel && c->in.len > 0 && !c->paused && !c->broken)
@@ -442,10 +442,10 @@ int conn_on_io(void *data, uint32_t events)
 {
 	struct conn *c = data;
 
-	c->arrived |= events;
-	if (c->slice.waits && c->events != 0) {
-		c->events = 0;
-		(void)!loop_set_events(c->io, 0);
+	c->socket.arrived |= events;
+	if (c->slice.waits && c->socket.events != 0) {
+		c->socket.events = 0;
+		(void)!loop_set_events(c->socket.source, 0);
 	}
 	conn_poke(c);
 	return 0;
@@ -471,14 +471,14 @@ static void conn_expire(struct conn *c)
 
 static void on_due(struct conn *c)
 {
-	c->armed_ns = INT64_MAX;
-	if (c->deadline_ns <= clock_now_ns()) {
+	c->timer.armed_ns = INT64_MAX;
+	if (c->timer.deadline_ns <= clock_now_ns()) {
 		conn_expire(c);
 		if (c->state != CONN_GONE)
 			run_steps(c);
 	}
 	if (c->state != CONN_GONE)
-		conn_set_deadline(c, c->deadline_ns);
+		conn_set_deadline(c, c->timer.deadline_ns);
 }
 
 int conn_on_timer(void *data, uint32_t events)

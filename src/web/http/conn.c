@@ -24,9 +24,8 @@ int conn_new(struct server *s, int fd, const struct conn_peer *peer, struct conn
 	if (!c)
 		return -ENOMEM;
 	*c = (struct conn){ .server = s,
-			    .fd = fd,
+			    .socket = { .fd = fd, .events = EPOLLIN | EPOLLRDHUP },
 			    .peer = *peer,
-			    .events = EPOLLIN | EPOLLRDHUP,
 			    .slice.fn = conn_take_slice,
 			    .slow_slice.fn = dispatch_slow };
 	auth_name_peer(peer, name);
@@ -35,13 +34,14 @@ int conn_new(struct server *s, int fd, const struct conn_peer *peer, struct conn
 		free(c);
 		return r;
 	}
-	c->deadline_ns = c->armed_ns = INT64_MAX;
-	r = loop_add_fd(s->config.loop, fd, c->events, (struct handler){ conn_on_io, c }, &c->io);
+	c->timer.deadline_ns = c->timer.armed_ns = INT64_MAX;
+	r = loop_add_fd(s->config.loop, fd, c->socket.events, (struct handler){ conn_on_io, c },
+			&c->socket.source);
 	if (r >= 0)
 		r = loop_add_timer(s->config.loop, INT64_MAX, (struct handler){ conn_on_timer, c },
-				   &c->timer);
+				   &c->timer.source);
 	if (r < 0) {
-		c->io = source_free(c->io);
+		c->socket.source = source_free(c->socket.source);
 		charge_done(&c->answers);
 		charge_done(&c->place);
 		free(c);
@@ -73,9 +73,9 @@ void conn_close(struct conn *c)
 	else if (c->ctx)
 		c->ctx->conn = NULL;
 	c->ctx = NULL;
-	c->io = source_free(c->io);
-	c->timer = source_free(c->timer);
-	c->fd = fd_close(c->fd);
+	c->socket.source = source_free(c->socket.source);
+	c->timer.source = source_free(c->timer.source);
+	c->socket.fd = fd_close(c->socket.fd);
 	slice_drop(&c->server->slices, &c->slice);
 	slice_drop(&c->server->slow, &c->slow_slice);
 	charge_done(&c->answers);
@@ -99,8 +99,8 @@ void conn_lost(struct conn *c)
 	conn_close(c);
 	c->running = running;
 	conn_release(c);
-	if (ctx && ctx->on_gone)
-		ctx->on_gone(ctx->gone_data, GONE_FULL);
+	if (ctx && ctx->hooks.on_gone)
+		ctx->hooks.on_gone(ctx->hooks.gone_data, GONE_FULL);
 }
 
 static int64_t after_ms(int64_t ms)
@@ -110,11 +110,11 @@ static int64_t after_ms(int64_t ms)
 
 void conn_set_deadline(struct conn *c, int64_t at_ns)
 {
-	c->deadline_ns = at_ns;
-	if (at_ns >= c->armed_ns)
+	c->timer.deadline_ns = at_ns;
+	if (at_ns >= c->timer.armed_ns)
 		return;
-	c->armed_ns = at_ns;
-	source_set_time(c->timer, at_ns);
+	c->timer.armed_ns = at_ns;
+	source_set_time(c->timer.source, at_ns);
 }
 
 /*
@@ -152,8 +152,8 @@ static int64_t flush_deadline(const struct conn *c)
 	const int64_t pause_ms = c->server->config.limits.write_stall_ms;
 
 	return MIN(after_pause(c, pause_ms),
-		   c->flush_started_ns + pause_ms * NS_PER_MS +
-			   earned_ns(c, c->flush_bytes - c->out.bytes, c->was_streamed));
+		   c->pace.flush_started_ns + pause_ms * NS_PER_MS +
+			   earned_ns(c, c->pace.flush_bytes - c->out.bytes, c->was_streamed));
 }
 
 void conn_touch(struct conn *c)
@@ -168,8 +168,8 @@ void conn_touch(struct conn *c)
 		conn_set_deadline(c, after_pause(c, l->head_ms));
 		break;
 	case CONN_BODY:
-		conn_set_deadline(c,
-				  conn_arrival_deadline(c, c->body_started_ns, c->ctx->body.len));
+		conn_set_deadline(
+			c, conn_arrival_deadline(c, c->pace.body_started_ns, c->ctx->body.len));
 		break;
 	case CONN_FLUSH:
 		/* A connection that flushes is not closed to make room for others, so it needs a deadline. */
@@ -190,23 +190,24 @@ void conn_set_state(struct conn *c, enum conn_state state)
 
 	assert(c->state != CONN_GONE);
 	if (c->state == CONN_FLUSH) {
-		c->flush_ended_ns = now_ns;
-		c->owed_ns = now_ns - c->flush_started_ns -
-			     earned_ns(c, c->flush_bytes, c->was_streamed);
+		c->pace.flush_ended_ns = now_ns;
+		c->pace.owed_ns = now_ns - c->pace.flush_started_ns -
+				  earned_ns(c, c->pace.flush_bytes, c->was_streamed);
 		c->was_streamed = false;
 	}
 	c->state = state;
 	server_waiting(c->server, c, state == CONN_IDLE || state == CONN_HEAD);
 	if (state == CONN_BODY)
-		c->body_started_ns = now_ns;
+		c->pace.body_started_ns = now_ns;
 	if (state == CONN_FLUSH) {
 		/*
 		 * A client that was too slow begins the next answer with the time it owes from the last. Time without pending
 		 * bytes reduces the debt.
 		 */
-		c->flush_started_ns = now_ns -
-				      MAX(c->owed_ns - (now_ns - c->flush_ended_ns), (int64_t)0);
-		c->flush_bytes = c->out.bytes;
+		c->pace.flush_started_ns = now_ns -
+					   MAX(c->pace.owed_ns - (now_ns - c->pace.flush_ended_ns),
+					       (int64_t)0);
+		c->pace.flush_bytes = c->out.bytes;
 	}
 	conn_touch(c);
 }
@@ -262,12 +263,12 @@ void conn_flush(struct conn *c)
 
 	if (c->broken || before == 0)
 		return;
-	sent = outq_send(&c->out, c->fd);
+	sent = outq_send(&c->out, c->socket.fd);
 	charge_add(&c->answers, -(int64_t)(before - c->out.bytes));
 	if (sent < 0) {
 		c->broken = true;
 		conn_poke(c);
-	} else if ((sent > 0 || c->deadline_ns == INT64_MAX) &&
+	} else if ((sent > 0 || c->timer.deadline_ns == INT64_MAX) &&
 		   (c->state == CONN_HANDLING || c->state == CONN_FLUSH ||
 		    c->state == CONN_TUNNEL)) {
 		conn_touch(c);

@@ -49,17 +49,42 @@ struct conn_list {
 	struct conn *first, *last;
 };
 
+/* A place in the list of connections in IDLE and HEAD, the longest wait first. */
+struct conn_waiting {
+	struct conn_links links;
+	int64_t since_ns;
+	bool is_listed;
+};
+
+struct conn_socket {
+	int fd;
+	struct source *source;
+	uint32_t events;  /* the epoll events that the connection waits for */
+	uint32_t arrived; /* epoll events that the next slice of the connection handles */
+	bool peer_done;	  /* the client sends no more */
+	bool has_unread;  /* bytes came while a request was handled; EPOLLIN is off */
+};
+
+struct conn_timer {
+	struct source *source;
+	int64_t deadline_ns, armed_ns; /* when the timer fires; may be before the deadline */
+};
+
+/* Since when a body arrives and an answer is sent. Deadlines come from it: they grow with the bytes that were moved. */
+struct conn_pace {
+	int64_t body_started_ns, flush_started_ns, flush_ended_ns;
+	size_t flush_bytes; /* bytes in the queue when the flush began */
+	int64_t owed_ns; /* time that the client owes because it took the last answer too slowly */
+};
+
 struct conn {
 	struct server *server;
-	struct conn_links all, waiting; /* waiting: IDLE and HEAD, the longest wait first */
+	struct conn_links all;
+	struct conn_waiting waiting;
 	enum conn_state state;
-	int fd;
-	struct source *io, *timer;
-	uint32_t events;		/* the epoll events it waits for */
-	uint32_t arrived;		/* epoll events that its next slice handles */
+	struct conn_socket socket;
+	struct conn_timer timer;
 	struct slice slice, slow_slice; /* of the caller of `place` */
-	int64_t deadline_ns, armed_ns;	/* when the timer fires; may be before the deadline */
-	int64_t waiting_since_ns;
 	struct conn_peer peer;
 	struct buf in; /* bytes that no request has taken yet */
 	struct outq out;
@@ -68,23 +93,27 @@ struct conn {
 	struct charge answers;	 /* the bytes of out */
 	struct request_ctx *ctx; /* the request that is read or answered */
 	struct http_body body;
-	int64_t body_started_ns, flush_started_ns, flush_ended_ns;
-	size_t flush_bytes; /* bytes in the queue when the flush began */
-	int64_t owed_ns; /* time that the client owes because it took the last answer too slowly */
+	struct conn_pace pace;
 	/* the current answer is a stream: its end may be sent as slowly as the stream */
 	bool was_streamed;
 	struct tunnel *tunnel;
-	bool is_waiting; /* on the waiting list */
 	/* It is within its caller's limit of connections. Until that is known only ROUTE_ALWAYS is answered. */
 	bool is_admitted;
 	bool running;	  /* one of its events is on the stack */
 	bool broken;	  /* the socket is dead; the loop will report that */
-	bool peer_done;	  /* the client sends no more */
-	bool has_unread;  /* bytes came while a request was handled; EPOLLIN is off */
 	bool close_after; /* this answer is the last */
 	bool linger; /* the client may still be sending: a plain close would cut the answer off */
 	bool wants_drain; /* the writer was told to stop until on_drain */
 	bool paused;	  /* a tunnel that does not read at the moment */
+};
+
+/* The callbacks of a request's handler. */
+struct request_hooks {
+	void (*on_drain)(void *data);
+	void *drain_data;
+	void (*on_gone)(void *data, enum gone how);
+	void *gone_data;
+	bool half_reported; /* the client sends no more, and on_gone was told */
 };
 
 struct request_ctx {
@@ -107,11 +136,7 @@ struct request_ctx {
 	bool chunked, swallow;
 	int64_t length_left; /* bytes left of a declared length; -1: none declared */
 	uint64_t sent_bytes;
-	void (*on_drain)(void *data);
-	void *drain_data;
-	void (*on_gone)(void *data, enum gone how);
-	void *gone_data;
-	bool half_reported;
+	struct request_hooks hooks;
 	bool *freed; /* set when the ctx is freed while its handler is on the stack */
 };
 

@@ -316,8 +316,8 @@ void response_abort(struct request_ctx *ctx)
 
 void response_on_drain(struct request_ctx *ctx, void (*fn)(void *data), void *data)
 {
-	ctx->on_drain = fn;
-	ctx->drain_data = data;
+	ctx->hooks.on_drain = fn;
+	ctx->hooks.drain_data = data;
 }
 
 void response_yield(struct request_ctx *ctx)
@@ -331,8 +331,8 @@ void response_yield(struct request_ctx *ctx)
 
 void response_on_gone(struct request_ctx *ctx, void (*fn)(void *data, enum gone how), void *data)
 {
-	ctx->on_gone = fn;
-	ctx->gone_data = data;
+	ctx->hooks.on_gone = fn;
+	ctx->hooks.gone_data = data;
 }
 
 static void on_gone_forget(void *data, enum gone how)
@@ -350,5 +350,5 @@ void response_forget(struct request_ctx *ctx, struct request_ctx **at)
 
 bool response_is_gone(const struct request_ctx *ctx)
 {
-	return !ctx->conn || ctx->conn->broken || ctx->half_reported;
+	return !ctx->conn || ctx->conn->broken || ctx->hooks.half_reported;
 }

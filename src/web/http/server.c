@@ -171,14 +171,14 @@ void server_conn_closed(struct server *s, struct conn *c)
 /* Waiting: between requests, and while a head arrives. The time counts from the beginning of the wait. */
 void server_waiting(struct server *s, struct conn *c, bool waits)
 {
-	if (waits == c->is_waiting)
+	if (waits == c->waiting.is_listed)
 		return;
-	c->is_waiting = waits;
+	c->waiting.is_listed = waits;
 	if (waits) {
-		c->waiting_since_ns = clock_now_ns();
-		LIST_LINK(&s->waiting, c, waiting);
+		c->waiting.since_ns = clock_now_ns();
+		LIST_LINK(&s->waiting, c, waiting.links);
 	} else {
-		LIST_UNLINK(&s->waiting, c, waiting);
+		LIST_UNLINK(&s->waiting, c, waiting.links);
 	}
 }
 
@@ -214,10 +214,10 @@ static bool evict_one(struct server *s, struct eviction e)
 {
 	struct conn *c = s->waiting.first, *most = NULL;
 
-	for (int i = 0; c && i < EVICT_AMONG && c->waiting_since_ns <= e.since_ns; i++) {
+	for (int i = 0; c && i < EVICT_AMONG && c->waiting.since_ns <= e.since_ns; i++) {
 		if (may_evict(c, &e) && (!most || connections_of(c) > connections_of(most)))
 			most = c;
-		c = c->waiting.next;
+		c = c->waiting.links.next;
 	}
 	if (!most)
 		return false;
@@ -438,8 +438,8 @@ struct server *server_free(struct server *s)
 		struct request_ctx *ctx = s->ctxs;
 		struct conn *c = ctx->conn;
 
-		if (ctx->handling && ctx->on_gone)
-			ctx->on_gone(ctx->gone_data, GONE_SERVER);
+		if (ctx->handling && ctx->hooks.on_gone)
+			ctx->hooks.on_gone(ctx->hooks.gone_data, GONE_SERVER);
 		if (c)
 			c->ctx = NULL;
 		ctx_free(ctx);

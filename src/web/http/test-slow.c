@@ -53,8 +53,9 @@ static void make_narrow(struct server_fixture *f)
 {
 	const int room = 1;
 
-	assert_int_equal(
-		setsockopt(f->server->all.last->fd, SOL_SOCKET, SO_SNDBUF, &room, sizeof(room)), 0);
+	assert_int_equal(setsockopt(f->server->all.last->socket.fd, SOL_SOCKET, SO_SNDBUF, &room,
+				    sizeof(room)),
+			 0);
 }
 
 /* A client that reads nothing of a large answer. */
@@ -166,16 +167,17 @@ static void test_slow_reader_of_many(void **state)
 	conn = f.server->all.last;
 	client_send(&c, GET("/small"));
 	client_wait(&f, &c);
-	assert_true(conn->state == CONN_IDLE && conn->owed_ns < NS_PER_SEC);
-	now_ns = conn->flush_ended_ns = clock_now_ns();
-	conn->owed_ns = 15 * NS_PER_SEC;
+	assert_true(conn->state == CONN_IDLE && conn->pace.owed_ns < NS_PER_SEC);
+	now_ns = conn->pace.flush_ended_ns = clock_now_ns();
+	conn->pace.owed_ns = 15 * NS_PER_SEC;
 	client_send(&c, GET("/large"));
 	client_wait(&f, &c);
-	assert_true(conn->state == CONN_FLUSH && conn->deadline_ns < now_ns + 25 * NS_PER_SEC);
+	assert_true(conn->state == CONN_FLUSH &&
+		    conn->timer.deadline_ns < now_ns + 25 * NS_PER_SEC);
 	/* Answers taken in time pay the debt back. */
 	for (int i = 0; i < 200 && conn->state == CONN_FLUSH; i++)
 		client_wait(&f, &c);
-	assert_true(conn->state == CONN_IDLE && conn->owed_ns < 0);
+	assert_true(conn->state == CONN_IDLE && conn->pace.owed_ns < 0);
 	client_close(&c);
 	fixture_close(&f);
 }
@@ -204,12 +206,12 @@ static void test_slow_readers(void **state)
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(slow); i++) {
 		const struct conn *conn = i == 0 ? f.server->all.first : f.server->all.last;
-		int64_t deadline_ns = conn->deadline_ns;
+		int64_t deadline_ns = conn->timer.deadline_ns;
 
 		assert_int_equal(conn->state, CONN_FLUSH);
 		client_receive(&slow[i]);
 		spin(&f, 5);
-		assert_true(conn->out.bytes > 0 && conn->deadline_ns > deadline_ns);
+		assert_true(conn->out.bytes > 0 && conn->timer.deadline_ns > deadline_ns);
 	}
 	client_connect(&f, &c, &address, len);
 	client_receive(&c);
@@ -217,7 +219,7 @@ static void test_slow_readers(void **state)
 	client_close(&c);
 	/* As if an hour had passed. */
 	for (struct conn *conn = f.server->all.first; conn; conn = conn->all.next)
-		conn->flush_started_ns -= 3600 * NS_PER_SEC;
+		conn->pace.flush_started_ns -= 3600 * NS_PER_SEC;
 	for (size_t i = 0; i < ARRAY_SIZE(slow); i++)
 		client_receive(&slow[i]);
 	spin(&f, 5);
@@ -253,7 +255,7 @@ static void test_slow_reader_of_a_stream(void **state)
 		client_wait(&f, &c);
 	assert_true(conn->state == CONN_FLUSH && conn->out.bytes > 0);
 	/* More time than a whole answer would have. */
-	conn->flush_started_ns -= 50 * NS_PER_SEC;
+	conn->pace.flush_started_ns -= 50 * NS_PER_SEC;
 	for (int i = 0; i < 200 && conn->state == CONN_FLUSH; i++)
 		client_wait(&f, &c);
 	assert_int_equal(conn->state, CONN_IDLE);
@@ -308,10 +310,10 @@ static void test_slow_body(void **state)
 	send_bytes(&f, &c, 4 << 20);
 	assert_int_equal(conn->state, CONN_BODY);
 	/* Slow, but within the deadline. */
-	conn->body_started_ns -= 10 * 60 * NS_PER_SEC;
+	conn->pace.body_started_ns -= 10 * 60 * NS_PER_SEC;
 	send_bytes(&f, &c, 1);
-	assert_true(conn->state == CONN_BODY && conn->deadline_ns > clock_now_ns());
-	conn->body_started_ns -= 10 * 60 * NS_PER_SEC;
+	assert_true(conn->state == CONN_BODY && conn->timer.deadline_ns > clock_now_ns());
+	conn->pace.body_started_ns -= 10 * 60 * NS_PER_SEC;
 	send_bytes(&f, &c, 1);
 	assert_int_equal(answer_to(&f, &c, &body), 408);
 	assert_non_null(strstr(body.data, "\"code\":\"too_slow\""));

@@ -395,7 +395,7 @@ static void test_crowd(void **state)
 	struct test_client idle, busy[2], c, other[2];
 
 	client_open(f, &idle);
-	f->server->all.first->waiting_since_ns -= NS_PER_SEC;
+	f->server->all.first->waiting.since_ns -= NS_PER_SEC;
 	for (int i = 0; i < 2; i++)
 		hold_one(f, &busy[i], "10.0.0.1");
 	client_receive(&idle);
@@ -439,8 +439,8 @@ static void test_few_are_spared(void **state)
 		client_wait(f, &idle[i]);
 		assert_int_equal(client_answer(&idle[i], &body), 200);
 	}
-	for (struct conn *c = f->server->waiting.first; c; c = c->waiting.next)
-		c->waiting_since_ns -= NS_PER_SEC;
+	for (struct conn *c = f->server->waiting.first; c; c = c->waiting.links.next)
+		c->waiting.since_ns -= NS_PER_SEC;
 	f->server->config.callers->rules[SLOT_CONNECTIONS] =
 		(struct slot_rule){ .max = 4, .own_max = 5, .few = 2 };
 	for (int i = 0; i < 3; i++)
