@@ -29,7 +29,7 @@ struct mcp *mcp_call_server(const struct mcp_call *call)
 
 const char *mcp_call_caller(const struct mcp_call *call)
 {
-	return call->charge.caller->name;
+	return call->charges.call.caller->name;
 }
 
 const char *mcp_call_viewer(const struct mcp_call *call)
@@ -44,12 +44,12 @@ int64_t mcp_call_started_ns(const struct mcp_call *call)
 
 bool mcp_call_needs_client(const struct mcp_call *call)
 {
-	return call->era == MCP_MODERN && !call->is_task;
+	return call->era == MCP_MODERN && !call->task.is_answered;
 }
 
 const json_t *mcp_call_able(const struct mcp_call *call)
 {
-	const json_t *meta = json_object_get(call->params, "_meta");
+	const json_t *meta = json_object_get(call->message.params, "_meta");
 
 	if (call->era == MCP_MODERN)
 		return json_object_get(meta, MCP_META_ABLE);
@@ -58,8 +58,8 @@ const json_t *mcp_call_able(const struct mcp_call *call)
 
 void mcp_call_set(struct mcp_call *call, void *data, const struct mcp_call_ops *ops)
 {
-	call->data = data;
-	call->ops = ops;
+	call->handler.data = data;
+	call->handler.ops = ops;
 }
 
 /* --- messages before the answer --- */
@@ -105,7 +105,7 @@ void mcp_call_say(struct mcp_call *call, json_t *message)
 
 bool mcp_call_wants_progress(const struct mcp_call *call)
 {
-	if (!call->progress_token || call->is_cancelled || call->is_task)
+	if (!call->progress.token || call->is_cancelled || call->task.is_answered)
 		return false;
 	return !call->door.ops || !call->door.ops->is_full(call->door.data);
 }
@@ -113,12 +113,12 @@ bool mcp_call_wants_progress(const struct mcp_call *call)
 /* A call may say something ten times at once, then ten times a second. */
 static bool pays_progress(struct mcp_call *call)
 {
-	int64_t now_ns = clock_now_ns(), paid_ns = MAX(call->progress_ns, now_ns);
+	int64_t now_ns = clock_now_ns(), paid_ns = MAX(call->progress.paid_ns, now_ns);
 
 	paid_ns += PROGRESS_EVERY_MS * NS_PER_MS;
 	if (paid_ns - now_ns > PROGRESS_BURST_MS * NS_PER_MS)
 		return false;
-	call->progress_ns = paid_ns;
+	call->progress.paid_ns = paid_ns;
 	return true;
 }
 
@@ -126,10 +126,10 @@ void mcp_call_progress(struct mcp_call *call, double done, double total, const c
 {
 	json_t *params;
 
-	if (!mcp_call_wants_progress(call) || done <= call->progress_done || !pays_progress(call))
+	if (!mcp_call_wants_progress(call) || done <= call->progress.done || !pays_progress(call))
 		return;
-	call->progress_done = done;
-	params = json_pack("{s:O, s:f, s:s*}", "progressToken", call->progress_token, "progress",
+	call->progress.done = done;
+	params = json_pack("{s:O, s:f, s:s*}", "progressToken", call->progress.token, "progress",
 			   done, "message", message);
 	if (params && total > 0)
 		(void)json_object_set_new(params, "total", json_real(total));
@@ -153,7 +153,7 @@ void mcp_call_log(struct mcp_call *call, enum mcp_log_level level, const char *l
 
 	if (call->era == MCP_LEGACY)
 		wanted = call->client ? call->client->log_level : MCP_LOG_OFF;
-	if (level < wanted || level >= MCP_LOG_OFF || !data || call->is_task) {
+	if (level < wanted || level >= MCP_LOG_OFF || !data || call->task.is_answered) {
 		json_decref(data);
 		return;
 	}
@@ -177,20 +177,20 @@ void mcp_call_free(struct mcp_call *call)
 	if (call->client)
 		call->client->n_calls--;
 	mcp_unsubscribe_all(call->mcp, NULL, call);
-	if (call->ops && call->ops->free)
-		call->ops->free(call->data);
+	if (call->handler.ops && call->handler.ops->free)
+		call->handler.ops->free(call->handler.data);
 	if (call->stream)
 		call->stream->holder = NULL;
 	if (call->ended)
 		*call->ended = true;
-	call->task_timer = source_free(call->task_timer);
+	call->task.timer = source_free(call->task.timer);
 	mcp_asking_free(call->asking);
-	json_decref(call->task);
-	charge_done(&call->listens);
-	charge_done(&call->bytes);
-	charge_done(&call->charge);
-	free(call->uri_text);
-	json_decref(call->root);
+	json_decref(call->task.record);
+	charge_done(&call->charges.listens);
+	charge_done(&call->charges.bytes);
+	charge_done(&call->charges.call);
+	free(call->resource.text);
+	json_decref(call->message.root);
 	free(call);
 }
 
@@ -231,8 +231,8 @@ void mcp_call_cancel(struct mcp_call *call)
 	call->is_cancelled = true;
 	if (mcp_input_waits(call))
 		mcp_call_end(call, MCP_CANCELLED, NULL);
-	else if (call->ops && call->ops->cancel)
-		call->ops->cancel(call->data);
+	else if (call->handler.ops && call->handler.ops->cancel)
+		call->handler.ops->cancel(call->handler.data);
 }
 
 void mcp_call_gone(struct mcp_call *call)
@@ -247,12 +247,13 @@ void mcp_call_gone(struct mcp_call *call)
 void mcp_call_reject(struct mcp_call *call, enum mcp_outcome outcome, int code, const char *text,
 		     json_t *data)
 {
-	mcp_call_end(call, outcome, mcp_message_text(mcp_make_error(call->id, code, text, data)));
+	mcp_call_end(call, outcome,
+		     mcp_message_text(mcp_make_error(call->message.id, code, text, data)));
 }
 
 void mcp_call_fail(struct mcp_call *call, enum mcp_code code, const char *text, json_t *data)
 {
-	if (call->task)
+	if (call->task.record)
 		mcp_call_result(call, mcp_task_fail(call, code, text, data));
 	else
 		mcp_call_reject(call, MCP_ANSWERED, code, text, data);
@@ -299,11 +300,11 @@ void mcp_call_detach(struct mcp_call *call, json_t *result)
 	if (!result)
 		return;
 	sign_result(call, result);
-	text = mcp_message_text(mcp_make_result(call->id, result));
+	text = mcp_message_text(mcp_make_result(call->message.id, result));
 	if (!text)
 		return;
 	ending.text = span_of(text);
-	call->is_task = true;
+	call->task.is_answered = true;
 	call->door = (struct mcp_door){ NULL, NULL };
 	if (call->client)
 		call->client->n_calls--;
@@ -314,12 +315,12 @@ void mcp_call_detach(struct mcp_call *call, json_t *result)
 
 void mcp_call_result(struct mcp_call *call, json_t *result)
 {
-	if (result && call->task && !json_object_get(result, "taskId"))
+	if (result && call->task.record && !json_object_get(result, "taskId"))
 		result = mcp_task_wrap(call, result);
 	if (result && call->era == MCP_MODERN)
 		sign_result(call, result);
 	mcp_call_end(call, MCP_ANSWERED,
-		     result ? mcp_message_text(mcp_make_result(call->id, result)) : NULL);
+		     result ? mcp_message_text(mcp_make_result(call->message.id, result)) : NULL);
 }
 
 void mcp_call_answer(struct mcp_call *call, struct mcp_answer answer)

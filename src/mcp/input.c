@@ -51,8 +51,8 @@ const json_t *mcp_call_state(const struct mcp_call *call)
 static char *seal_of(const struct mcp_call *call, const char *payload)
 {
 	const struct span key = { (const char *)call->mcp->secret, sizeof(call->mcp->secret) };
-	const json_t *arguments = json_object_get(call->params, "arguments");
-	const json_t *name = json_object_get(call->params, call->method->name_key);
+	const json_t *arguments = json_object_get(call->message.params, "arguments");
+	const json_t *name = json_object_get(call->message.params, call->method->name_key);
 	/* Absent arguments and empty ones are the same. */
 	const bool has_any = json_object_size(arguments) > 0;
 	_cleanup_free_ char *text = has_any ? json_dumps(arguments, JSON_SORT_KEYS | JSON_COMPACT)
@@ -126,8 +126,8 @@ static const char *judge_inputs(const json_t *given)
 
 int mcp_input_read(struct mcp_call *call)
 {
-	json_t *given = json_object_get(call->params, "inputResponses");
-	const json_t *closed = json_object_get(call->params, "requestState");
+	json_t *given = json_object_get(call->message.params, "inputResponses");
+	const json_t *closed = json_object_get(call->message.params, "requestState");
 	const char *wrong = judge_inputs(given);
 
 	if (call->era != MCP_MODERN || !call->method->name_key || (!given && !closed))
@@ -252,8 +252,8 @@ int mcp_call_ask(struct mcp_call *call, json_t *requests, json_t *state)
 	const char *missing = requests ? missing_for(call, requests) : NULL;
 	int r = requests ? 0 : -ENOMEM;
 
-	if (call->ops && call->ops->free)
-		call->ops->free(call->data);
+	if (call->handler.ops && call->handler.ops->free)
+		call->handler.ops->free(call->handler.data);
 	mcp_call_set(call, NULL, NULL);
 	if (missing)
 		mcp_call_lacks(call, missing, json_pack("{s:{}}", missing));

@@ -59,7 +59,7 @@ struct mcp_call *mcp_client_call(const struct mcp_client *c, const json_t *id)
 {
 	struct mcp_call *call = c->mcp->calls;
 
-	while (call && (call->client != c || !json_equal(call->id, id)))
+	while (call && (call->client != c || !json_equal(call->message.id, id)))
 		call = call->next;
 	return call;
 }

@@ -88,12 +88,12 @@ static void refuse_plainly(const struct mcp_arrival *in, const json_t *id, enum 
 
 static void read_meta(struct mcp_call *call)
 {
-	const json_t *meta = json_object_get(call->params, "_meta");
+	const json_t *meta = json_object_get(call->message.params, "_meta");
 	const json_t *token = json_object_get(meta, "progressToken");
 
 	if (json_is_string(token) || json_is_integer(token))
-		call->progress_token = token;
-	call->progress_done = -1;
+		call->progress.token = token;
+	call->progress.done = -1;
 	call->log_level = MCP_LOG_OFF;
 	if (call->era == MCP_MODERN)
 		call->log_level = mcp_log_level_called(
@@ -116,14 +116,14 @@ static struct mcp_call *call_new(struct mcp *m, const struct mcp_arrival *in,
 					   .client = client,
 					   .door = in->door,
 					   .era = client && !in->client ? MCP_LEGACY : MCP_MODERN,
-					   .root = TAKE_PTR(message->root),
-					   .id = message->id,
-					   .params = message->params,
+					   .message = { .root = TAKE_PTR(message->root),
+							.id = message->id,
+							.params = message->params },
 					   .sees_all = in->sees_all,
 					   .started_ns = clock_now_ns() };
-		charge_take(&call->charge, m->options.callers, caller, SLOT_MCP_CALLS, 1);
+		charge_take(&call->charges.call, m->options.callers, caller, SLOT_MCP_CALLS, 1);
 		/* The door has asked for them while they arrived, and may go before the call does. */
-		charge_take(&call->bytes, m->options.callers, caller, SLOT_BODY_BYTES,
+		charge_take(&call->charges.bytes, m->options.callers, caller, SLOT_BODY_BYTES,
 			    (int64_t)in->text.len);
 		if (m->calls)
 			m->calls->previous = call;
@@ -142,14 +142,14 @@ static struct mcp_call *answer_call(struct mcp_call *call, const struct mcp_head
 	int r;
 
 	call->ended = &ended;
-	call->headers = headers;
+	call->message.headers = headers;
 	r = mcp_input_read(call);
 	if (r == 0)
-		r = call->method->answer(call, call->params);
+		r = call->method->answer(call, call->message.params);
 	if (ended)
 		return NULL;
 	call->ended = NULL;
-	call->headers = NULL;
+	call->message.headers = NULL;
 	if (r >= 0)
 		return call;
 	mcp_call_fail(call, MCP_INTERNAL_ERROR,

@@ -96,6 +96,47 @@ struct mcp_call *mcp_client_call(const struct mcp_client *c, const json_t *id);
 
 /* --- calls: call.c --- */
 
+/* The message that a call answers. */
+struct mcp_call_message {
+	json_t *root; /* the whole, whose parts the next three are */
+	const json_t *id, *params, *arguments;
+	const struct mcp_headers
+		*headers; /* while mcp_take() is on the stack; NULL: none, or later */
+};
+
+struct mcp_call_charges {
+	struct charge call;    /* names the caller */
+	struct charge bytes;   /* of the message, whose tree is kept in the call */
+	struct charge listens; /* of a call that waits for news */
+};
+
+/* The handler's own data, and how to cancel and free them. */
+struct mcp_call_handler {
+	void *data;
+	const struct mcp_call_ops *ops;
+};
+
+/* The progress of which the client asked to be told. */
+struct mcp_call_progress {
+	const json_t *token;
+	double done;
+	int64_t paid_ns; /* time for which progress has been paid */
+};
+
+/* mcp-task.c */
+struct mcp_call_task {
+	struct source *timer; /* until the call becomes a task */
+	bool is_answered;   /* the call has been answered with a task: its own answer is dropped */
+	json_t *record;	    /* of tasks/get: the task that the result goes into */
+	char execution[32]; /* that the call's work is; "": not known */
+};
+
+/* resource.c */
+struct mcp_call_resource {
+	struct mcp_uri uri; /* its texts are parts of `text` */
+	char *text;
+};
+
 struct mcp_call {
 	struct mcp *mcp;
 	struct mcp_call *previous, *next;
@@ -106,32 +147,19 @@ struct mcp_call {
 	const char *version;
 	const struct mcp_method *method;
 	const struct mcp_tool *tool; /* of tools/call */
-	json_t *root;		     /* the message, whose parts the next three are */
-	const json_t *id, *params, *arguments;
-	const struct mcp_headers
-		*headers; /* while mcp_take() is on the stack; NULL: none, or later */
+	struct mcp_call_message message;
 	bool sees_all;
-	struct charge charge;  /* names the caller */
-	struct charge bytes;   /* of the message, whose tree is kept here */
-	struct charge listens; /* of a call that waits for news */
+	struct mcp_call_charges charges;
 	int64_t started_ns;
-	void *data; /* the handler's */
-	const struct mcp_call_ops *ops;
-	bool is_cancelled, is_over;
+	struct mcp_call_handler handler;
+	bool is_cancelled;
 	bool *ended; /* set when the call is freed while mcp_take() is on the stack */
-	/* what the client asked to be told of */
-	const json_t *progress_token;
-	double progress_done;
-	int64_t progress_ns; /* time for which progress has been paid */
-	enum mcp_log_level log_level;
-	struct mcp_asking *asking; /* input.c; or NULL */
-	struct source *task_timer; /* mcp-task.c: until the call becomes a task */
-	bool is_task;		   /* it has been answered with a task: its answer is dropped */
-	json_t *task;		   /* of tasks/get: the task that the result goes into */
-	unsigned listens_to;	   /* enum mcp_change; subscription.c */
-	struct mcp_uri uri;	   /* resource.c */
-	char *uri_text;
-	char execution[32];	    /* that the call's work is; "": not known */
+	struct mcp_call_progress progress;
+	enum mcp_log_level log_level; /* from which on the client asked to be told */
+	struct mcp_asking *asking;    /* input.c; or NULL */
+	struct mcp_call_task task;
+	unsigned listens_to; /* enum mcp_change; subscription.c */
+	struct mcp_call_resource resource;
 	char session[MCP_ID_BYTES]; /* that `initialize` has begun */
 };
 
@@ -200,7 +228,7 @@ bool mcp_lists_may_change(const struct mcp *m);
 int mcp_answer_task_get(struct mcp_call *call, const json_t *params);
 int mcp_answer_task_cancel(struct mcp_call *call, const json_t *params);
 int mcp_answer_task_update(struct mcp_call *call, const json_t *params);
-/* The task of call->task with its result, or its error; takes over what it gets. */
+/* The task of call->task.record with its result, or its error; takes over what it gets. */
 json_t *mcp_task_wrap(struct mcp_call *call, json_t *result);
 json_t *mcp_task_fail(struct mcp_call *call, int code, const char *text, json_t *data);
 /* The execution of a task, a part of id; NULL: it is none. */

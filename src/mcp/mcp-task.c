@@ -43,14 +43,14 @@ static json_t *task_new(const char *id, const char *status, const char *created,
 static void task_begin(struct mcp_call *call)
 {
 	struct execution *x = engine_find(call->mcp->options.engine, mcp_call_viewer(call),
-					  call->execution);
+					  call->task.execution);
 	char id[MCP_TASK_ID], now[UTC_SIZE];
 	struct error err = { 0 };
 	json_t *task;
 
 	/* The row is there before the client knows the id. */
 	if (x && !execution_has_ended(x) && execution_keep(x, &err) == 0) {
-		(void)snprintf(id, sizeof(id), "%s.%s", call->tool->name, call->execution);
+		(void)snprintf(id, sizeof(id), "%s.%s", call->tool->name, call->task.execution);
 		clock_format_utc(clock_realtime_ns(), now, sizeof(now));
 		task = task_new(id, "working", now, now);
 		if (task)
@@ -70,14 +70,14 @@ void mcp_call_works_on(struct mcp_call *call, const char *execution)
 {
 	int64_t at_ns = clock_now_ns();
 
-	(void)snprintf(call->execution, sizeof(call->execution), "%s", execution);
-	if (!call->tool || !call->tool->recall || call->task_timer || !knows_tasks(call))
+	(void)snprintf(call->task.execution, sizeof(call->task.execution), "%s", execution);
+	if (!call->tool || !call->tool->recall || call->task.timer || !knows_tasks(call))
 		return;
 	if (!call->tool->is_long)
 		at_ns += TASK_AFTER_MS * NS_PER_MS;
 	/* Without a timer the call is answered when its work has ended. */
 	(void)!loop_add_timer(call->mcp->options.loop, at_ns,
-			      (struct handler){ on_task_time, call }, &call->task_timer);
+			      (struct handler){ on_task_time, call }, &call->task.timer);
 }
 
 /* --- tasks/… --- */
@@ -176,14 +176,14 @@ int mcp_answer_task_get(struct mcp_call *call, const json_t *params)
 	}
 	/* The tool makes the result, which goes into the task. */
 	call->tool = place.tool;
-	call->task = task;
+	call->task.record = task;
 	arguments = json_pack("{s:s}", "execution_id", place.execution);
 	return arguments ? work_begin(call, arguments, place.tool->recall) : -ENOMEM;
 }
 
 json_t *mcp_task_wrap(struct mcp_call *call, json_t *result)
 {
-	json_t *task = TAKE_PTR(call->task);
+	json_t *task = TAKE_PTR(call->task.record);
 
 	(void)json_object_set_new(result, "resultType", json_string("complete"));
 	if (json_object_set_new(task, "result", result) == 0)
@@ -194,7 +194,7 @@ json_t *mcp_task_wrap(struct mcp_call *call, json_t *result)
 
 json_t *mcp_task_fail(struct mcp_call *call, int code, const char *text, json_t *data)
 {
-	json_t *task = TAKE_PTR(call->task);
+	json_t *task = TAKE_PTR(call->task.record);
 
 	(void)json_object_set_new(task, "status", json_string("failed"));
 	(void)json_object_set_new(

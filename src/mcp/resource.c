@@ -241,10 +241,11 @@ int mcp_answer_resources_read(struct mcp_call *call, const json_t *params)
 		mcp_call_fail(call, MCP_INVALID_PARAMS, "params.uri: give a URI", NULL);
 		return 0;
 	}
-	row = mcp_resource_find(call->mcp, text, &call->uri, &call->uri_text);
+	row = mcp_resource_find(call->mcp, text, &call->resource.uri, &call->resource.text);
 	if (!row) {
 		mcp_call_no_resource(call, text);
 		return 0;
 	}
-	return row->run ? begin_read(call, &call->uri, row->run) : row->read(call, &call->uri);
+	return row->run ? begin_read(call, &call->resource.uri, row->run)
+			: row->read(call, &call->resource.uri);
 }

@@ -57,7 +57,8 @@ static void listener_say(struct mcp_call *call, const char *method, json_t *para
 {
 	if (!params)
 		params = json_object();
-	(void)json_object_set_new(params, "_meta", json_pack("{s:O}", MCP_META_LISTEN, call->id));
+	(void)json_object_set_new(params, "_meta",
+				  json_pack("{s:O}", MCP_META_LISTEN, call->message.id));
 	mcp_call_say(call, mcp_make_notification(method, params));
 }
 
@@ -177,7 +178,7 @@ static int subscription_add(struct mcp_call *call, struct subject to, struct err
 	struct mcp *m = call->mcp;
 	struct mcp_client *client = call->era == MCP_LEGACY ? call->client : NULL;
 	const struct slot_demand demand = { SLOT_MCP_LISTENS, 1, 5 };
-	struct caller *caller = call->charge.caller;
+	struct caller *caller = call->charges.call.caller;
 	struct mcp_subscription *s;
 	int r = caller_check(m->options.callers, caller, demand, err);
 	size_t owned = 0;
@@ -232,7 +233,8 @@ static const struct mcp_resource *subject_row(struct mcp_call *call, const json_
 {
 	const char *text = mcp_plain_text(json_object_get(params, "uri"));
 	const struct mcp_resource *row =
-		text ? mcp_resource_find(call->mcp, text, &call->uri, &call->uri_text) : NULL;
+		text ? mcp_resource_find(call->mcp, text, &call->resource.uri, &call->resource.text)
+		     : NULL;
 
 	if (!text)
 		mcp_call_fail(call, MCP_INVALID_PARAMS, "params.uri: give a URI", NULL);
@@ -249,8 +251,9 @@ int mcp_answer_subscribe(struct mcp_call *call, const json_t *params)
 
 	if (!row)
 		return 0;
-	to = (struct subject){ call->uri.text,
-			       row->is_execution ? mcp_uri_value(&call->uri, "id") : NULL, false };
+	to = (struct subject){ call->resource.uri.text,
+			       row->is_execution ? mcp_uri_value(&call->resource.uri, "id") : NULL,
+			       false };
 	subscription_drop(call->mcp, call->client, NULL, to.uri);
 	if (subscription_add(call, to, &err) < 0)
 		mcp_call_error(call, &err);
@@ -263,7 +266,7 @@ int mcp_answer_unsubscribe(struct mcp_call *call, const json_t *params)
 {
 	if (!subject_row(call, params))
 		return 0;
-	subscription_drop(call->mcp, call->client, NULL, call->uri.text);
+	subscription_drop(call->mcp, call->client, NULL, call->resource.uri.text);
 	mcp_call_result(call, json_object());
 	return 0;
 }
@@ -345,7 +348,7 @@ static void end_listening(void *data)
 {
 	struct mcp_call *call = data;
 
-	mcp_call_result(call, json_pack("{s:{s:O}}", "_meta", MCP_META_LISTEN, call->id));
+	mcp_call_result(call, json_pack("{s:{s:O}}", "_meta", MCP_META_LISTEN, call->message.id));
 }
 
 int mcp_answer_listen(struct mcp_call *call, const json_t *params)
@@ -361,14 +364,14 @@ int mcp_answer_listen(struct mcp_call *call, const json_t *params)
 			      NULL);
 		return 0;
 	}
-	if (caller_check(call->mcp->options.callers, call->charge.caller, demand, &err) < 0) {
+	if (caller_check(call->mcp->options.callers, call->charges.call.caller, demand, &err) < 0) {
 		mcp_call_error(call, &err);
 		return 0;
 	}
 	honoured = json_object();
 	if (!honoured)
 		return -ENOMEM;
-	charge_take(&call->listens, call->mcp->options.callers, call->charge.caller,
+	charge_take(&call->charges.listens, call->mcp->options.callers, call->charges.call.caller,
 		    SLOT_MCP_LISTENS, 1);
 	honour_lists(call, wishes, honoured);
 	honour_each(call, wishes, honoured,
@@ -403,7 +406,7 @@ void mcp_listeners_end(struct mcp *m)
 
 	for (struct mcp_call *call = m->calls; call; call = next) {
 		next = call->next;
-		if (call->listens.amount > 0)
+		if (call->charges.listens.amount > 0)
 			end_listening(call);
 	}
 }

@@ -109,11 +109,11 @@ static int tool_begin(struct mcp_call *call)
 	const char *key;
 
 	if (!tool->run)
-		return tool->call(call, call->arguments);
+		return tool->call(call, call->message.arguments);
 	if (!tool->shape)
-		return work_begin(call, call->arguments, tool->run);
+		return work_begin(call, call->message.arguments, tool->run);
 	/* Members that are null count as absent. */
-	json_object_foreach((json_t *)(uintptr_t)call->arguments, key, value)
+	json_object_foreach((json_t *)(uintptr_t)call->message.arguments, key, value)
 	{
 		if (!json_is_null(value) && json_object_set(given, key, value) < 0)
 			return -ENOMEM;
@@ -147,10 +147,10 @@ int mcp_answer_tools_call(struct mcp_call *call, const json_t *params)
 		mcp_call_fail(call, MCP_INVALID_PARAMS, "params.arguments: give an object", NULL);
 		return 0;
 	}
-	call->arguments = arguments;
+	call->message.arguments = arguments;
 	schema = json_object_get(call->mcp->lists.schemas, call->tool->name);
-	if (schema && call->era == MCP_MODERN && call->headers)
-		r = mcp_judge_params(schema, arguments, call->headers);
+	if (schema && call->era == MCP_MODERN && call->message.headers)
+		r = mcp_judge_params(schema, arguments, call->message.headers);
 	if (r.outcome == MCP_ANSWERED)
 		return tool_begin(call);
 	mcp_call_reject(call, r.outcome, r.code, r.text, r.data);
