@@ -162,6 +162,7 @@ int engine_open(struct engine *e, const struct submission *in, struct execution 
 struct execution_start {
 	bool interactive;	/* execution_stdin_write() will follow */
 	uint16_t rows, columns; /* of its terminal; 0: as the runner has it */
+	int64_t idle_ns; /* since engine_open(), which is the client's time and not part of the start */
 };
 int engine_start(struct execution *x, const struct execution_start *how,
 		 struct error *err) _must_check_;

@@ -439,6 +439,7 @@ int engine_start(struct execution *x, const struct execution_start *how, struct 
 	x->input = how->interactive ? INPUT_INTERACTIVE : INPUT_GIVEN;
 	x->rows = how->rows;
 	x->columns = how->columns;
+	x->accepted_ns += how->idle_ns;
 	start_new(x);
 	return 0;
 }

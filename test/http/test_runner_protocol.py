@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """doc/runner-protocol.md against the daemon, with a client that knows that page and nothing else."""
+import contextlib
+import json
 import os
 import pathlib
 import re
@@ -10,10 +12,10 @@ import time
 
 import pytest
 
-from program import ROOT
+from program import Atoll, ROOT
 from resident import wait_until
 from runner_client import Runner
-from web import LocalWeb, problem
+from web import LocalWeb, Served, problem
 
 quick = pytest.mark.quick
 PRINT = {"language": "python", "code": "print(1)"}
@@ -230,6 +232,81 @@ def test_a_slow_reader_gets_every_byte(door):
     time.sleep(1)
     run.until("Z")
     assert len(run.output()) == 3000004
+
+
+def send_open(run, text, until_the_last_byte=0):
+    packet = (1 + len(text)).to_bytes(4, "big") + b"O" + text
+    with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # it may be refused before it is whole
+        run.socket.sendall(packet[:-1])
+        time.sleep(until_the_last_byte)
+        run.socket.sendall(packet[-1:])
+
+
+def test_the_time_for_a_packet_ends_with_the_packet(mode, stage):
+    """A request that came whole is judged, however long that takes; then the time for the next packet begins."""
+    served = Served(Atoll(mode, stage), stage.scratch(mode, "slow"), "--set", "http.body_timeout=1s")
+    text = json.dumps({"language": "python", "code": "x", "stdin": "ä" * (10 << 20)}).encode()
+    try:
+        front = served.daemon.child("front")
+        for _ in range(5):  # the machine may be too busy for the last byte to come in time
+            run = Runner(served.daemon.socket)
+            send_open(run, text, until_the_last_byte=0.9)
+            if run.receive()[0] == "A":
+                break
+        assert run.seen[0][0] == "A", run.seen
+        assert refused(run, "invalid_request") == "The packet did not arrive in time."
+        assert served.daemon.child("front") == front
+    finally:
+        served.end()
+
+
+def test_what_is_opened_counts_for_its_caller(mode, stage):
+    """Requests that were judged and not started are bytes of their caller, as bodies that arrive."""
+    served = Served(Atoll(mode, stage), stage.scratch(mode, "many"), "--set", "http.body_timeout=10m")
+    text = json.dumps({"language": "bash", "code": "wc -c", "stdin": "x" * (60 << 20)}).encode()
+    opened = []
+    try:
+        while len(opened) < 20 and (not opened or opened[-1].seen[-1][0] == "A"):
+            opened.append(Runner(served.daemon.socket))
+            send_open(opened[-1], text)
+            opened[-1].receive()
+        assert len(opened) > 4 and opened[-1].seen[-1][1]["code"] == "busy", (len(opened), opened[-1].seen)
+        opened[0].start()
+        assert opened[0].until("Z")[1]["stdout"].strip() == str(60 << 20)
+        opened[0].socket.close()
+        with Runner(served.daemon.socket) as again:
+            send_open(again, text)
+            assert again.receive()[0] == "A"
+    finally:
+        for run in opened:
+            run.socket.close()
+        served.end()
+
+
+def test_a_client_that_reads_nothing_and_sends_on(door, web):
+    """The room that its input makes is told in few packets."""
+    run = door()
+    run.open({"language": "bash", "code": "cat >/dev/null; head -c 9000000 /dev/zero; sleep 1"})
+    run.start(interactive=True)
+    run.until("s")
+    for _ in range(40):
+        run.socket.sendall(b"\0\0\0\2Ix" * 1000)
+        time.sleep(0.02)
+    run.send("E")
+    run.until("Z")
+    told = [payload["bytes"] for kind, payload in run.seen if kind == "i"]
+    assert sum(told) == 40000 and len(told) < 4000, len(told)
+
+
+@quick
+def test_the_time_between_open_and_start_is_the_clients(door):
+    run = door()
+    run.open(PRINT)
+    run.until("A")
+    time.sleep(1.5)
+    run.start()
+    summary, result = run.until("Z")
+    assert summary["start"] < 1.2, (summary, result)
 
 
 @quick

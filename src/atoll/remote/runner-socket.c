@@ -111,7 +111,8 @@ static ssize_t socket_receive(struct socket_run *r)
 
 static void socket_drop(struct socket_run *r, size_t n)
 {
-	memmove(r->in.data, r->in.data + n, r->in.len - n);
+	if (n > 0) /* of a large packet that arrives in parts, nothing is moved */
+		memmove(r->in.data, r->in.data + n, r->in.len - n);
 	r->in.len -= n;
 }
 

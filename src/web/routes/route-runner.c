@@ -41,8 +41,9 @@ struct runner_door {
 	enum door_state state;
 	char *caller;
 	int64_t started_ns;
-	struct buf in; /* bytes that have not been handled */
-	struct charge arrived;
+	struct buf in;		     /* bytes that have not been handled */
+	size_t opened;		     /* bytes of a request that was judged and not started */
+	struct charge arrived;	     /* of both */
 	struct source *late;	     /* then, a packet before START has had its time */
 	int64_t waiting_ns;	     /* since then, one is waited for */
 	struct execution *execution; /* since it was judged */
@@ -50,6 +51,7 @@ struct runner_door {
 	struct watcher *watcher;
 	struct program_input input;
 	size_t room;	    /* bytes of input that the client may send */
+	size_t room_made;   /* of them, those that it was not told of yet */
 	struct buf out;	    /* the packet that is being sent, but for a result's text */
 	struct span result; /* that text */
 	size_t sent;	    /* bytes of out, then of result */
@@ -57,6 +59,12 @@ struct runner_door {
 };
 
 static void door_handle(struct runner_door *d);
+
+/* The caller's share of memory: bytes that wait here, and the request up to START; then the engine counts it. */
+static void door_charge(struct runner_door *d)
+{
+	charge_add(&d->arrived, (int64_t)(d->in.len + d->opened) - d->arrived.amount);
+}
 
 /* A run whose client left ends, unless START said that it goes on. */
 static void door_free(struct runner_door *d)
@@ -85,6 +93,7 @@ static void door_refuse(struct runner_door *d, const struct problem *p, int32_t 
 	if (retry_after_s > 0)
 		(void)json_object_set_new(tree, "retry_after", json_integer(retry_after_s));
 	d->state = DOOR_OVER;
+	source_set_time(d->late, INT64_MAX);
 	(void)!packet_write_json(&d->out, PACKET_REFUSED, tree);
 	json_decref(tree);
 }
@@ -145,6 +154,17 @@ static int door_write_event(struct runner_door *d, const struct event *event)
 	return text ? packet_write(&d->out, kinds[event->kind], span_of(text)) : -ENOMEM;
 }
 
+/* One packet for all that was taken since the last one: a client that does not read makes no heap of them here. */
+static int door_write_room(struct runner_door *d)
+{
+	json_t *tree = json_pack("{s:I}", "bytes", (json_int_t)d->room_made);
+	int r = packet_write_json(&d->out, PACKET_INPUT_ROOM_MADE, tree);
+
+	json_decref(tree);
+	d->room_made = 0;
+	return r;
+}
+
 /* 1: all of the packet is in the tunnel; 0: it is full; negative: the client is gone. */
 static int door_send(struct runner_door *d, size_t *left)
 {
@@ -197,6 +217,10 @@ static void door_pump(struct runner_door *d)
 			r = 0;
 			break;
 		}
+		if (d->room_made > 0) {
+			r = door_write_room(d) < 0 ? -EPIPE : 1;
+			continue;
+		}
 		r = watcher_next(d->watcher, &event);
 		if (r == 0)
 			return;
@@ -221,17 +245,15 @@ static void on_door_drain(void *data)
 	struct runner_door *d = data;
 
 	d->full = false;
+	door_handle(d);
 	door_pump(d);
 }
 
 static void on_door_input_taken(void *data, size_t n)
 {
 	struct runner_door *d = data;
-	json_t *tree = json_pack("{s:I}", "bytes", (json_int_t)n);
-
 	d->room += n;
-	(void)!packet_write_json(&d->out, PACKET_INPUT_ROOM_MADE, tree);
-	json_decref(tree);
+	d->room_made += n;
 }
 
 /* Nothing to say: the program reads no more, and the client learns of its end. */
@@ -291,7 +313,8 @@ static void door_judge(void *data)
 	if (j.r >= 0)
 		j.r = engine_open(d->api->engine, &in, &x, &j.err);
 	json_decref(j.request);
-	charge_add(&d->arrived, -d->arrived.amount);
+	d->opened = j.r < 0 ? 0 : text.len;
+	door_charge(d);
 	if (!d->tunnel) { /* the client left meanwhile */
 		(void)execution_unref(x);
 		door_free(d);
@@ -308,9 +331,10 @@ static void door_judge(void *data)
 		json_decref(admission);
 	}
 	d->waiting_ns = clock_now_ns();
+	door_set_deadline(d, 0);
 	tunnel_pause(d->tunnel, false);
+	/* What the client sent behind OPEN is handled there, and not on this fiber: d may end meanwhile. */
 	tunnel_yield(d->tunnel);
-	door_handle(d);
 }
 
 /* --- START and what follows --- */
@@ -318,15 +342,20 @@ static void door_judge(void *data)
 static int door_start(struct runner_door *d, struct error *err)
 {
 	const struct watcher_ops ops = { d, on_door_news, on_door_news, on_door_news };
-	const struct execution_start how = { d->how.interactive, d->how.rows, d->how.columns };
+	const struct execution_start how = { d->how.interactive, d->how.rows, d->how.columns,
+					     clock_now_ns() - d->waiting_ns };
 	int r = engine_start(d->execution, &how, err);
 
-	if (r == 0)
-		r = engine_watch(d->api->engine, d->caller,
-				 (struct engine_place){ execution_id(d->execution), NULL },
-				 &d->watcher, err);
 	if (r < 0)
 		return r;
+	d->opened = 0;
+	r = engine_watch(d->api->engine, d->caller,
+			 (struct engine_place){ execution_id(d->execution), NULL }, &d->watcher,
+			 err);
+	if (r < 0) { /* the client is told that there is no run */
+		(void)execution_cancel(d->execution);
+		return r;
+	}
 	watcher_set_ops(d->watcher, &ops);
 	watcher_attach(d->watcher);
 	d->input.watcher = d->watcher;
@@ -411,7 +440,7 @@ static void door_consume(struct runner_door *d, size_t n)
 {
 	memmove(d->in.data, d->in.data + n, d->in.len - n);
 	d->in.len -= n;
-	charge_add(&d->arrived, (int64_t)d->in.len - d->arrived.amount);
+	door_charge(d);
 }
 
 /* The packets that are here whole, up to an OPEN, which goes on on a fiber. */
@@ -427,6 +456,7 @@ static void door_handle(struct runner_door *d)
 			break;
 		if (p.kind == PACKET_OPEN && d->state == DOOR_NEW) {
 			d->state = DOOR_JUDGING;
+			door_set_deadline(d, 0);
 			tunnel_pause(d->tunnel, true);
 			if (fiber_start(d->loop, door_judge, d) < 0)
 				door_complain(d, "The server is out of memory; try again later.");
@@ -449,8 +479,7 @@ static bool door_is_too_large(const struct runner_door *d)
 	struct packet p;
 	size_t used;
 
-	return d->state == DOOR_NEW &&
-	       packet_read((struct span){ d->in.data, d->in.len }, &p, &used) >= 0 &&
+	return packet_read((struct span){ d->in.data, d->in.len }, &p, &used) >= 0 &&
 	       used > tunnel_body_max(d->tunnel);
 }
 
@@ -470,7 +499,7 @@ static void on_door_data(void *data, const void *bytes, size_t n)
 				"the request has more than %zu bytes", tunnel_body_max(d->tunnel));
 		door_refuse_error(d, &err);
 	} else {
-		charge_add(&d->arrived, (int64_t)n);
+		door_charge(d);
 		door_handle(d);
 	}
 	door_pump(d);
