@@ -153,6 +153,7 @@ def test_input_that_is_not_read_holds_up_no_signal(door):
 
 @quick
 @pytest.mark.parametrize("body", [{"language": "python", "code": 7}, {"language": "klingon", "code": "x"}, [],
+                                  {"language": "bash", "code": "x", "policy": "a" + "é" * 61},  # cut in the middle of a character
                                   {"language": "python", "code": "1", "limits": {"memory": "9000g"}}], ids=str)
 def test_refusals(door, web, body):
     """As POST /v1/execute has them."""

@@ -13,6 +13,7 @@
 #include "base/loop/worker.h"
 #include "run/packet.h"
 #include "spec/result.h"
+#include "spec/utf8-json.h"
 #include "spec/yaml.h"
 #include "web/routes/api-private.h"
 #include "web/routes/program-input.h"
@@ -86,10 +87,13 @@ static void door_free(struct runner_door *d)
 
 static void door_refuse(struct runner_door *d, const struct problem *p, int32_t retry_after_s)
 {
-	json_t *tree = json_pack("{s:s, s:s}", "code", p->code, "detail", p->detail);
+	/* A detail may quote part of the request, which was cut in the middle of a character. */
+	json_t *tree = json_pack("{s:s, s:o}", "code", p->code, "detail",
+				 utf8_to_json(p->detail, strlen(p->detail), NULL));
 
 	if (p->field && *p->field)
-		(void)json_object_set_new(tree, "field", json_string(p->field));
+		(void)json_object_set_new(tree, "field",
+					  utf8_to_json(p->field, strlen(p->field), NULL));
 	if (retry_after_s > 0)
 		(void)json_object_set_new(tree, "retry_after", json_integer(retry_after_s));
 	d->state = DOOR_OVER;
