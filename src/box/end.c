@@ -19,9 +19,9 @@
 
 static void kill_namespace(struct sandbox *sb)
 {
-	if (sb->program_pidfd >= 0)
-		(void)sys_pidfd_send_signal(sb->program_pidfd, SIGKILL);
-	if (sys_pidfd_send_signal(sb->pidfd, SIGKILL) < 0 && !sb->nested)
+	if (sb->program.pidfd >= 0)
+		(void)sys_pidfd_send_signal(sb->program.pidfd, SIGKILL);
+	if (sys_pidfd_send_signal(sb->pidfd, SIGKILL) < 0 && !sb->nesting.inside)
 		(void)kill(sb->pid, SIGKILL);
 	/* Dying needs a processor, and a process in the background may wait seconds for one. */
 	if (sb->cgroup)
@@ -46,7 +46,7 @@ int sandbox_die_behind(struct sandbox *sb)
 	 */
 	sb->host->cgroups->set_background(sb->cgroup, true);
 	/* The program is killed directly, because pid 1's death kills the rest of its namespace only later. */
-	r = sys_pidfd_send_signal(sb->program_pidfd, SIGKILL);
+	r = sys_pidfd_send_signal(sb->program.pidfd, SIGKILL);
 	if (r < 0) {
 		sb->host->cgroups->set_background(sb->cgroup, false);
 		return r;
@@ -66,7 +66,7 @@ int sandbox_reap(struct sandbox *sb)
 
 	layers_reap(sb);
 	/* A copy's pid 1 is another one's child, and it ends by itself only when it has reported the end of its program. */
-	if (sb->pid > 0 && waitpid(sb->pid, &wait_status, 0) < 0 && sb->nested)
+	if (sb->pid > 0 && waitpid(sb->pid, &wait_status, 0) < 0 && sb->nesting.inside)
 		wait_status = SIGKILL;
 	sb->pid = 0;
 	sb->kind->bury(sb);
@@ -94,15 +94,15 @@ void sandbox_free(struct sandbox *sb)
 		return;
 	sb->pidfd = fd_close(sb->pidfd);
 	sb->control_fd = fd_close(sb->control_fd);
-	sb->work_fd = fd_close(sb->work_fd);
-	sb->upper_fd = fd_close(sb->upper_fd);
-	sb->tmp_fd = fd_close(sb->tmp_fd);
+	sb->files.work_fd = fd_close(sb->files.work_fd);
+	sb->files.upper_fd = fd_close(sb->files.upper_fd);
+	sb->files.tmp_fd = fd_close(sb->files.tmp_fd);
 	sb->terminal_fd = fd_close(sb->terminal_fd);
 	sb->relay_fd = fd_close(sb->relay_fd);
-	sb->mounts_fd = fd_close(sb->mounts_fd);
-	sb->order_fd = fd_close(sb->order_fd);
-	sb->program_fd = fd_close(sb->program_fd);
-	sb->program_pidfd = fd_close(sb->program_pidfd);
+	sb->files.mounts_fd = fd_close(sb->files.mounts_fd);
+	sb->nesting.order_fd = fd_close(sb->nesting.order_fd);
+	sb->program.fd = fd_close(sb->program.fd);
+	sb->program.pidfd = fd_close(sb->program.pidfd);
 	sb->kind->release(sb);
 	/* If its cgroup is gone, no process is left in it. */
 	net_give_back(sb->net, !sb->cgroup);

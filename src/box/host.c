@@ -46,20 +46,20 @@ int sandbox_take_dev(struct sandbox *sb)
 
 	if (!host->groups.on)
 		return dev_tree_make();
-	sb->dev_fd = host->n_devs > 0 ? host->devs[--host->n_devs] : dev_tree_make();
-	if (sb->dev_fd < 0)
-		return sb->dev_fd;
-	fd = dev_tree_again(sb->dev_fd);
-	return fd < 0 ? TAKE_FD(sb->dev_fd) : fd;
+	sb->files.dev_fd = host->n_devs > 0 ? host->devs[--host->n_devs] : dev_tree_make();
+	if (sb->files.dev_fd < 0)
+		return sb->files.dev_fd;
+	fd = dev_tree_again(sb->files.dev_fd);
+	return fd < 0 ? TAKE_FD(sb->files.dev_fd) : fd;
 }
 
 void sandbox_give_dev_back(struct sandbox *sb)
 {
 	struct sandbox_host *host = sb->host;
 
-	if (sb->dev_fd >= 0 && host->n_devs < SANDBOX_DEVS_MAX)
-		host->devs[host->n_devs++] = TAKE_FD(sb->dev_fd);
-	sb->dev_fd = fd_close(sb->dev_fd);
+	if (sb->files.dev_fd >= 0 && host->n_devs < SANDBOX_DEVS_MAX)
+		host->devs[host->n_devs++] = TAKE_FD(sb->files.dev_fd);
+	sb->files.dev_fd = fd_close(sb->files.dev_fd);
 }
 
 /* State that every clone must find in its memory. */

@@ -137,7 +137,7 @@ static int start_mounter(struct sandbox *sb, int *ret_fd)
 		mounter_main(sb, near);
 	if (pid < 0)
 		return pid;
-	sb->mounter = pid;
+	sb->files.mounter = pid;
 	*ret_fd = TAKE_FD(far);
 	return 0;
 }
@@ -149,9 +149,9 @@ int layers_start_mounter(struct sandbox *sb, const struct plan_view *plan, int *
 	bool writable = plan_root_is_writable(plan);
 	int r;
 
-	sb->trusted_upper = facts->privileged &&
-			    (writable || !has_user_xattrs() || !facts->overlay);
-	if (!writable && !(sb->trusted_upper && plan_find(plan, OP_WORKSPACE, -1)))
+	sb->files.trusted_upper = facts->privileged &&
+				  (writable || !has_user_xattrs() || !facts->overlay);
+	if (!writable && !(sb->files.trusted_upper && plan_find(plan, OP_WORKSPACE, -1)))
 		return 0;
 	if (!facts->privileged)
 		return error_set(err, ERROR_POLICY, EPERM,
@@ -165,18 +165,18 @@ int layers_start_mounter(struct sandbox *sb, const struct plan_view *plan, int *
 void layers_reap(struct sandbox *sb)
 {
 	/* A mover may wait for a copy that does not come, or not to its next stop; one that is done does not notice, nor does the copy. */
-	if (sb->mounter > 0 && sb->nested)
-		(void)kill(sb->mounter, SIGKILL);
-	if (sb->program_pidfd >= 0 && sb->nested)
-		(void)sys_pidfd_send_signal(sb->program_pidfd, SIGKILL);
-	if (sb->mounter > 0)
-		(void)waitpid(sb->mounter, NULL, 0);
-	sb->mounter = 0;
+	if (sb->files.mounter > 0 && sb->nesting.inside)
+		(void)kill(sb->files.mounter, SIGKILL);
+	if (sb->program.pidfd >= 0 && sb->nesting.inside)
+		(void)sys_pidfd_send_signal(sb->program.pidfd, SIGKILL);
+	if (sb->files.mounter > 0)
+		(void)waitpid(sb->files.mounter, NULL, 0);
+	sb->files.mounter = 0;
 }
 
 size_t sandbox_take_dirs(struct sandbox *sb, const struct report *rep, int fds[], size_t n_fds)
 {
-	int *const places[] = { &sb->work_fd, &sb->tmp_fd };
+	int *const places[] = { &sb->files.work_fd, &sb->files.tmp_fd };
 	size_t at = 0;
 
 	for (; at < MIN(rep->n_scratch, ARRAY_SIZE(places)) && at < n_fds; at++)
@@ -184,7 +184,7 @@ size_t sandbox_take_dirs(struct sandbox *sb, const struct report *rep, int fds[]
 	layers_reap(sb);
 	if (!rep->has_upper || at == n_fds)
 		return at;
-	sb->upper_fd = TAKE_FD(fds[at]);
+	sb->files.upper_fd = TAKE_FD(fds[at]);
 	return at + 1;
 }
 

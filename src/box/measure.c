@@ -8,7 +8,8 @@
 
 static struct tree tree_of(const struct sandbox *sb)
 {
-	return (struct tree){ sb->pid, sb->nested, sb->has_copies, !sb->kind->has_tmpfs };
+	return (struct tree){ sb->pid, sb->nesting.inside, sb->nesting.has_copies,
+			      !sb->kind->has_tmpfs };
 }
 
 int64_t sandbox_cpu_us(struct sandbox *sb)
@@ -20,7 +21,7 @@ int64_t sandbox_cpu_us(struct sandbox *sb)
 		return us;
 	us = tree_cpu_us(&tree);
 	if (us >= 0)
-		sb->cpu_seen_us = MAX(us - sb->cpu_of_copies_us, sb->cpu_seen_us);
+		sb->cpu_seen_us = MAX(us - sb->nesting.cpu_of_copies_us, sb->cpu_seen_us);
 	return us < 0 ? us : sb->cpu_seen_us;
 }
 
@@ -36,7 +37,7 @@ int64_t scratch_bytes(const struct sandbox *sb)
 {
 	struct statfs fs;
 
-	if (sb->work_fd < 0 || fstatfs(sb->work_fd, &fs) < 0)
+	if (sb->files.work_fd < 0 || fstatfs(sb->files.work_fd, &fs) < 0)
 		return 0;
 	return (int64_t)(fs.f_blocks - fs.f_bfree) * fs.f_bsize;
 }
@@ -45,7 +46,7 @@ void scratch_left(const struct sandbox *sb, struct usage *usage)
 {
 	struct statfs fs;
 
-	if (sb->work_fd < 0 || fstatfs(sb->work_fd, &fs) < 0)
+	if (sb->files.work_fd < 0 || fstatfs(sb->files.work_fd, &fs) < 0)
 		return;
 	usage->disk_free_bytes = (int64_t)fs.f_bfree * fs.f_bsize;
 	usage->disk_free_files = (int64_t)fs.f_ffree;

@@ -79,7 +79,7 @@ static int start_mover(struct sandbox *sb, struct mover *m, struct error *err)
 		return error_set(err, ERROR_INTERNAL, -pid,
 				 "a process that moves a copy cannot be created: %s",
 				 strerror(-pid));
-	sb->mounter = pid;
+	sb->files.mounter = pid;
 	return 0;
 }
 
@@ -94,12 +94,13 @@ static int nest(const struct sandbox *parent, struct mover *m, struct sandbox **
 	if (!sb)
 		return error_oom(err);
 	/* The groups of a cgroup v2 are entered from outside, as by clones of an unprivileged zygote. */
-	sb->nested = sb->cloned_apart = true;
-	sb->parent_id = parent->nested ? parent->parent_id : parent->host_id;
+	sb->nesting.inside = sb->cloned_apart = true;
+	sb->nesting.parent_id = parent->nesting.inside ? parent->nesting.parent_id
+						       : parent->host_id;
 	m->control_fd = far_end = sandbox_make_pair(&sb->control_fd, err);
 	if (far_end < 0)
 		return far_end;
-	m->order_fd = order_end = sandbox_make_pair(&sb->order_fd, err);
+	m->order_fd = order_end = sandbox_make_pair(&sb->nesting.order_fd, err);
 	if (order_end < 0)
 		return order_end;
 	r = sandbox_claim_id(sb, err);
@@ -126,7 +127,7 @@ int sandbox_nest(struct sandbox *parent, const int fds[3], struct sandbox **ret,
 	if (r == 0)
 		r = nest(parent, &m, ret, err);
 	if (r == 0)
-		parent->has_copies = true;
+		parent->nesting.has_copies = true;
 	return r;
 }
 
@@ -143,9 +144,9 @@ int sandbox_move(struct sandbox *sb, const struct sandbox *parent, pid_t copy, s
 	const struct mover_order order = { copy };
 	int r = 0;
 
-	sb->program_pidfd = hold_copy(parent, copy, err);
-	if (sb->program_pidfd < 0)
-		return sb->program_pidfd;
+	sb->program.pidfd = hold_copy(parent, copy, err);
+	if (sb->program.pidfd < 0)
+		return sb->program.pidfd;
 	/* Where a process cannot join a group by itself (v2). */
 	if (sb->host->cgroups->clone_fd(sb->cgroup) >= 0)
 		r = sb->host->cgroups->attach(sb->cgroup, copy, err);
@@ -153,8 +154,8 @@ int sandbox_move(struct sandbox *sb, const struct sandbox *parent, pid_t copy, s
 		return error_set(err, ERROR_CONFLICT, ESRCH, MOVER_COPY_ENDED);
 	if (r < 0)
 		return r;
-	r = sys_send_record(sb->order_fd, &order, sizeof(order), &sb->program_pidfd, 1);
-	sb->order_fd = fd_close(sb->order_fd);
+	r = sys_send_record(sb->nesting.order_fd, &order, sizeof(order), &sb->program.pidfd, 1);
+	sb->nesting.order_fd = fd_close(sb->nesting.order_fd);
 	/* A mover that has failed says so over the control socket. */
 	return r == -EPIPE || r == -ECONNRESET ? 0 : r;
 }

@@ -70,46 +70,56 @@ struct sandbox_host {
 	size_t n_devs;
 };
 
+/* Its directories and mounts. */
+struct sandbox_files {
+	int work_fd, tmp_fd; /* the writable directories, for collection; -EBADF until PREPARED */
+	int upper_fd;	     /* the upper directory of its workspace, or -EBADF */
+	bool trusted_upper;  /* marked there by trusted xattrs, not user xattrs */
+	pid_t mounter;	     /* process that mounts its workspace; 0: none */
+	int mounts_fd;	     /* its mount namespace */
+	int dev_fd;	     /* its tree of /dev, for reuse; or -EBADF */
+	bool own_dev; /* its /dev nodes are shared neither with another sandbox nor with the host */
+};
+
+/* A program that runs already when the sandbox adopts it. */
+struct sandbox_program {
+	int fd;	   /* the broker's end of the program's socket, or -EBADF */
+	pid_t pid; /* of its main process, in the broker's pid namespace; 0: unknown yet */
+	int pidfd; /* the same, held; of a nested sandbox the process to move, which then ends */
+};
+
+/* Sandboxes inside one another, for the copies of live processes (mover.h). */
+struct sandbox_nesting {
+	/* It is inside the sandbox that its program was copied from, with that one's uid: host_id only names the cgroup. */
+	bool inside;
+	uint32_t parent_id; /* that uid */
+	bool has_copies;    /* such sandboxes were made inside this one */
+	int64_t cpu_of_copies_us; /* without a cgroup: of ended copies, whose pid 1 this one's has reaped */
+	int order_fd; /* the broker's end of its mover's socket, until the copy is there; or -EBADF */
+};
+
 struct sandbox {
 	struct sandbox_host *host;
 	const struct sandbox_kind *kind;
 	struct place *place; /* place.h; NULL: it has namespaces */
 	pid_t pid;	     /* in the broker's pid namespace; 0 once reaped */
 	int pidfd;
-	int control_fd;	     /* the broker's end of init's socket */
-	int work_fd, tmp_fd; /* its writable directories, for collection; -EBADF until PREPARED */
-	int upper_fd;	     /* the upper directory of its workspace, or -EBADF */
-	bool trusted_upper;  /* marked there by trusted xattrs, not user xattrs */
-	pid_t mounter;	     /* process that mounts its workspace; 0: none */
-	int terminal_fd;     /* master of its terminal, or -EBADF */
-	int relay_fd;	     /* the socket of its relay, until it is handed over; or -EBADF */
-	int mounts_fd;	     /* its mount namespace */
-	int dev_fd;	     /* its tree of /dev, for reuse; or -EBADF */
-	/* its /dev nodes are shared neither with another sandbox nor with the host */
-	bool own_dev;
-	int program_fd; /* the broker's end of the socket of an adopted program, or -EBADF */
-	/* that program's main process, in the broker's pid namespace; 0: unknown yet */
-	pid_t program_pid;
-	int program_pidfd; /* the same, held; of a nested sandbox the process to move, which then ends */
+	int control_fd;	      /* the broker's end of init's socket */
+	int terminal_fd;      /* master of its terminal, or -EBADF */
+	int relay_fd;	      /* the socket of its relay, until it is handed over; or -EBADF */
 	struct net *net;      /* the network namespace it was given, or NULL: it made one */
 	uint32_t host_id;     /* uid and gid outside */
 	uint32_t stdio_owner; /* its pipes are given to that user; 0: they stay as they are */
 	bool owned;	      /* its user namespace belongs to that uid, not to the broker's */
 	bool id_reserved;     /* no other sandbox on this host has that uid */
-	/*
-	 * It is inside the sandbox that its program was copied from (mover.h), with that one's uid: host_id only names the
-	 * cgroup.
-	 */
-	bool nested;
-	uint32_t parent_id; /* that uid */
-	bool has_copies;    /* such sandboxes were made inside this one */
-	/* Without a cgroup: CPU time at the last reading; and that of ended copies, whose pid 1 this one's has reaped. */
-	int64_t cpu_seen_us, cpu_of_copies_us;
-	int order_fd; /* the broker's end of its mover's socket, until the copy is there; or -EBADF */
+	int64_t cpu_seen_us;  /* without a cgroup: CPU time at the last reading */
 	/* cloned by an unprivileged zygote: the broker puts it into the group; owned by another uid */
 	bool cloned_apart;
 	struct cgroup *cgroup;
 	bool lone; /* its program was always alone, so the group can be used again */
+	struct sandbox_files files;
+	struct sandbox_program program;
+	struct sandbox_nesting nesting;
 };
 
 /*

@@ -113,7 +113,7 @@ static void hold_mounts(struct sandbox *sb)
 	char path[64];
 
 	if (snprintf(path, sizeof(path), "/proc/%d/ns/mnt", sb->pid) > 0)
-		sb->mounts_fd = sys_open(path, O_RDONLY, 0);
+		sb->files.mounts_fd = sys_open(path, O_RDONLY, 0);
 }
 
 static int map_ids(const struct sandbox *sb)
@@ -190,16 +190,16 @@ struct sandbox *sandbox_new(struct sandbox_host *host)
 					.kind = &sandbox_of_namespaces,
 					.pidfd = -EBADF,
 					.control_fd = -EBADF,
-					.work_fd = -EBADF,
-					.tmp_fd = -EBADF,
-					.upper_fd = -EBADF,
+					.files.work_fd = -EBADF,
+					.files.tmp_fd = -EBADF,
+					.files.upper_fd = -EBADF,
 					.terminal_fd = -EBADF,
 					.relay_fd = -EBADF,
-					.mounts_fd = -EBADF,
-					.dev_fd = -EBADF,
-					.order_fd = -EBADF,
-					.program_fd = -EBADF,
-					.program_pidfd = -EBADF };
+					.files.mounts_fd = -EBADF,
+					.files.dev_fd = -EBADF,
+					.nesting.order_fd = -EBADF,
+					.program.fd = -EBADF,
+					.program.pidfd = -EBADF };
 	return sb;
 }
 
@@ -263,7 +263,7 @@ int sandbox_claim_id(struct sandbox *sb, struct error *err)
 	int r = claim_id(sb, err);
 
 	sb->stdio_owner = !sb->host->facts.privileged ? 0
-			  : sb->nested		      ? sb->parent_id
+			  : sb->nesting.inside	      ? sb->nesting.parent_id
 						      : sb->host_id;
 	return r;
 }
@@ -307,7 +307,7 @@ int sandbox_admit(struct sandbox *sb, struct error *err)
 /* The child runs: gives it its ids and lets it join its group. */
 static int admit_child(struct sandbox *sb, struct error *err)
 {
-	int r = sb->nested ? 0 : map_ids(sb);
+	int r = sb->nesting.inside ? 0 : map_ids(sb);
 
 	if (r < 0)
 		return error_set(err, ERROR_POLICY, -r,
@@ -470,16 +470,17 @@ int sandbox_arrive(struct sandbox *sb, struct error *err)
 	ssize_t n = sys_recv_from(sb->control_fd, &rep, sizeof(rep), &pid);
 
 	if (n == (ssize_t)sizeof(rep) && rep.kind == REPORT_FAILED && rep.errnum > 0)
-		return sb->nested ? nest_failed(sb, &rep, err) : clone_failed(sb, -rep.errnum, err);
+		return sb->nesting.inside ? nest_failed(sb, &rep, err)
+					  : clone_failed(sb, -rep.errnum, err);
 	if (n != (ssize_t)sizeof(rep) || rep.kind != REPORT_HELLO || pid <= 1)
-		return sb->nested
+		return sb->nesting.inside
 			       ? parent_ended(err)
 			       : error_set(err, ERROR_INTERNAL, EPROTO, "a zygote made no sandbox");
 	/* It is a child of this process and not waited for, so its number cannot mean another process. */
 	sb->pid = pid;
 	sb->pidfd = sys_pidfd_open(pid);
 	/* A copy's is another's child, but as long as the socket is open it is alive, and the number its own. */
-	if (sb->nested && (sb->pidfd == -ESRCH || !is_open(sb->control_fd)))
+	if (sb->nesting.inside && (sb->pidfd == -ESRCH || !is_open(sb->control_fd)))
 		return parent_ended(err);
 	if (sb->pidfd < 0)
 		return error_set(err, ERROR_INTERNAL, -sb->pidfd,
@@ -496,13 +497,13 @@ int sandbox_arrive(struct sandbox *sb, struct error *err)
 
 int sandbox_meet_program(struct sandbox *sb, pid_t pid)
 {
-	sb->program_pidfd = sys_pidfd_open(pid);
-	if (sb->program_pidfd < 0)
-		return sb->program_pidfd;
+	sb->program.pidfd = sys_pidfd_open(pid);
+	if (sb->program.pidfd < 0)
+		return sb->program.pidfd;
 	/* The other end is open, so the process that holds it is alive: its number cannot mean another one. */
-	if (!is_open(sb->program_fd))
+	if (!is_open(sb->program.fd))
 		return -ESRCH;
-	sb->program_pid = pid;
+	sb->program.pid = pid;
 	return 0;
 }
 
@@ -538,7 +539,7 @@ int sandbox_prepare(struct sandbox *sb, const struct plan_view *plan, int plan_f
 	if (r < 0)
 		return r;
 	/* A nested sandbox has its parent's root. */
-	n_bare = sb->nested ? 0 : layers_copy_bare(sb->host, plan, fds + 1);
+	n_bare = sb->nesting.inside ? 0 : layers_copy_bare(sb->host, plan, fds + 1);
 	fds[0] = plan_fd;
 	fds[1 + n_bare] = mounter_fd;
 	go.n_bare = (uint32_t)n_bare;
@@ -551,12 +552,12 @@ int sandbox_prepare(struct sandbox *sb, const struct plan_view *plan, int plan_f
 	 * The child is working. Steps that it needs later, or that must be done before a program starts,
 	 * follow.
 	 */
-	if (sb->program_fd < 0)
+	if (sb->program.fd < 0)
 		hold_mounts(sb);
-	if (dev && facts->privileged && !sb->nested)
+	if (dev && facts->privileged && !sb->nesting.inside)
 		dev_fd = sandbox_take_dev(sb);
-	sb->own_dev = dev_fd >= 0;
-	if (dev && !sb->nested)
+	sb->files.own_dev = dev_fd >= 0;
+	if (dev && !sb->nesting.inside)
 		r = command_init(sb, &equip, &dev_fd, dev_fd >= 0 ? 1 : 0, err);
 	if (r == 0 && workspace)
 		r = give_workspace(sb, op_a(plan, workspace), err);
@@ -564,7 +565,7 @@ int sandbox_prepare(struct sandbox *sb, const struct plan_view *plan, int plan_f
 		r = command_init(sb, &serve, &sb->relay_fd, 1, err);
 	sb->relay_fd = fd_close(sb->relay_fd);
 	/* If a program waits for its request, its cell sets the limits. */
-	if (r < 0 || sb->program_fd >= 0 || plan_stage_count(plan) == 0)
+	if (r < 0 || sb->program.fd >= 0 || plan_stage_count(plan) == 0)
 		return r;
 	plan_stage_limits(plan, 0, limits);
 	return sandbox_set_limits(sb, limits, err);
@@ -613,7 +614,9 @@ int sandbox_start(struct sandbox *sb, const struct init_command *command, const 
 int sandbox_park(struct sandbox *sb)
 {
 	const struct init_command command = { .kind = COMMAND_PARK };
-	const struct tree tree = { .root = sb->pid, .is_copy = sb->nested, .has_copies = true };
+	const struct tree tree = { .root = sb->pid,
+				   .is_copy = sb->nesting.inside,
+				   .has_copies = true };
 	/* Before its program dies, init must know that this does not end the sandbox. */
 	int r = send_command(sb, &command, NULL, 0);
 

@@ -86,8 +86,8 @@ bool estate_take(struct task *task)
 	struct estate *e;
 
 	/* A place's directory is removed with it. */
-	if (!task->keep || !task->peer || task->sandbox->place || task->sandbox->work_fd < 0 ||
-	    task->sandbox->work_fd >= b->files_max)
+	if (!task->keep || !task->peer || task->sandbox->place ||
+	    task->sandbox->files.work_fd < 0 || task->sandbox->files.work_fd >= b->files_max)
 		return false;
 	e = calloc(1, sizeof(*e));
 	if (!e)
@@ -95,7 +95,7 @@ bool estate_take(struct task *task)
 	*e = (struct estate){ .next = b->estates,
 			      .peer = task->peer,
 			      .job = task->job,
-			      .work_fd = TAKE_FD(task->sandbox->work_fd),
+			      .work_fd = TAKE_FD(task->sandbox->files.work_fd),
 			      .socket_fd = -EBADF };
 	b->estates = e;
 	return true;
@@ -166,7 +166,7 @@ static _noreturn_ void helper_main(const struct estate *e, int socket_fd, const 
 				   int n_groups)
 {
 	const struct sandbox *sb = e->heir->sandbox;
-	const int keep[] = { socket_fd, e->work_fd, sb->work_fd };
+	const int keep[] = { socket_fd, e->work_fd, sb->files.work_fd };
 	struct estate_outcome outcome = { .errnum = 0 };
 	char go;
 	int r;
@@ -185,7 +185,7 @@ static _noreturn_ void helper_main(const struct estate *e, int socket_fd, const 
 	if (r == 0 && recv(socket_fd, &go, 1, 0) != 1)
 		_exit(1);
 	if (r == 0)
-		r = carry_files(e->work_fd, sb->work_fd, &outcome.report);
+		r = carry_files(e->work_fd, sb->files.work_fd, &outcome.report);
 	outcome.errnum = -r;
 	(void)!send(socket_fd, &outcome, sizeof(outcome), MSG_NOSIGNAL);
 	_exit(0);
@@ -230,7 +230,8 @@ void estate_inherit(struct peer *peer, uint32_t heir, uint32_t job)
 	struct estate *e = estate_find(peer, job);
 	int r = -ESRCH;
 
-	if (e && !e->heir && task && task->state == TASK_RUNNING && task->sandbox->work_fd >= 0) {
+	if (e && !e->heir && task && task->state == TASK_RUNNING &&
+	    task->sandbox->files.work_fd >= 0) {
 		e->heir = task;
 		r = start_helper(e);
 		if (r < 0)

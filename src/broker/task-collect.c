@@ -43,14 +43,14 @@ void task_collect(struct task *task, struct collect_report *ret)
 	if (op) {
 		struct collect_bounds bounds = { op->value, op->value2 };
 
-		if (collect_files(task->sandbox->work_fd, &bounds,
+		if (collect_files(task->sandbox->files.work_fd, &bounds,
 				  (struct collector){ send_file, task }, ret) < 0)
 			ret->truncated = true;
 	}
 	if (!task->stages.wait_status)
 		return;
 	if (!op)
-		measure_left_files(task->sandbox->work_fd, ret);
-	measure_left_files(task->sandbox->tmp_fd, ret);
-	measure_left_files(task->sandbox->upper_fd, ret);
+		measure_left_files(task->sandbox->files.work_fd, ret);
+	measure_left_files(task->sandbox->files.tmp_fd, ret);
+	measure_left_files(task->sandbox->files.upper_fd, ret);
 }

@@ -131,7 +131,7 @@ static int apply(const struct committer *k, struct commit *c, struct commit_outc
 
 static _noreturn_ void committer_main(const struct committer *k, int socket_fd)
 {
-	const int upper_fd = k->task->sandbox->upper_fd;
+	const int upper_fd = k->task->sandbox->files.upper_fd;
 	const int keep[] = { socket_fd, k->list_fd, upper_fd };
 	struct commit_outcome outcome = { .state = COMMIT_FAILED };
 	struct commit c = { .mode = k->mode,
@@ -139,7 +139,7 @@ static _noreturn_ void committer_main(const struct committer *k, int socket_fd)
 			    .workspace_fd = -EBADF,
 			    .store_fd = -EBADF,
 			    .list_fd = k->list_fd,
-			    .user_xattr = !k->task->sandbox->trusted_upper,
+			    .user_xattr = !k->task->sandbox->files.trusted_upper,
 			    .mounted_ns = k->task->workspace.space_ns,
 			    .list_bytes_max = LIST_BYTES_MAX };
 	int r;
@@ -298,11 +298,12 @@ bool task_commit_begin(struct task *task)
 	bool wanted;
 	int r;
 
-	if (!commit_op(task) || task->end.failure.code != ERROR_NONE || task->sandbox->upper_fd < 0)
+	if (!commit_op(task) || task->end.failure.code != ERROR_NONE ||
+	    task->sandbox->files.upper_fd < 0)
 		return false;
 	wanted = is_commit_wanted(task);
 	task->workspace.commit.result = wanted ? COMMIT_APPLIED : COMMIT_DISCARDED;
-	if (is_empty(task->sandbox->upper_fd))
+	if (is_empty(task->sandbox->files.upper_fd))
 		return false;
 	r = committer_new(task, wanted ? COMMIT_APPLY : COMMIT_LIST);
 	if (r < 0)
@@ -315,7 +316,7 @@ void task_commit_report(const struct task *task, struct record_commit *ret)
 {
 	*ret = task->workspace.commit;
 	/* DONE of a warm task may leave before its death, if it has written nothing. Later writes are not applied. */
-	if (ret->result == COMMIT_NONE && commit_op(task) && task->sandbox->upper_fd >= 0)
+	if (ret->result == COMMIT_NONE && commit_op(task) && task->sandbox->files.upper_fd >= 0)
 		ret->result = is_commit_wanted(task) ? COMMIT_APPLIED : COMMIT_DISCARDED;
 }
 

@@ -111,7 +111,7 @@ void task_leave_parent(const struct task *task)
 	struct sandbox *parent = task->copied_from && task->peer ? find_parent(task, &err) : NULL;
 
 	if (parent)
-		parent->cpu_of_copies_us += task->sandbox->cpu_seen_us;
+		parent->nesting.cpu_of_copies_us += task->sandbox->cpu_seen_us;
 }
 
 int task_begin_copy(struct task *task, const struct record_copy *copy, struct error *err)

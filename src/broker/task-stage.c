@@ -18,8 +18,8 @@ static void tell_started(struct task *task)
 	rec.started = (struct record_started){
 		.at_ns = task->stages.start_ns,
 		.landlock_abi = task->prepared.landlock_abi,
-		.user_unique = task->sandbox->id_reserved && !task->sandbox->nested,
-		.copy = task->sandbox->nested,
+		.user_unique = task->sandbox->id_reserved && !task->sandbox->nesting.inside,
+		.copy = task->sandbox->nesting.inside,
 		.cgroup = (uint8_t)host->facts.cgroup,
 		.proc = !(task->prepared.missing & 1U << LAYER_PROC),
 		.warm = task->warm.used,

@@ -40,7 +40,7 @@ int task_stage_stdio(struct task *task, int ret[3], int *ret_own)
 		fd = fd_sealed_memfd("stdin", op_a(&task->plan.view, op), op->a.len);
 		if (fd >= 0)
 			(void)lseek(fd, 0, SEEK_SET);
-	} else if (task->sandbox->own_dev) {
+	} else if (task->sandbox->files.own_dev) {
 		ret[0] = -EBADF;
 		return 0;
 	} else {

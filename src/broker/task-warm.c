@@ -46,7 +46,7 @@ static bool is_untouched(const struct task *task, const char *path)
 		return false;
 	path += strlen(WORK_PREFIX);
 	if (strchr(path, '/') ||
-	    fstatat(task->sandbox->work_fd, path, &st, AT_SYMLINK_NOFOLLOW) < 0)
+	    fstatat(task->sandbox->files.work_fd, path, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return false;
 	return (int64_t)st.st_mtim.tv_sec * NS_PER_SEC + st.st_mtim.tv_nsec == task->warm.files_ns;
 }
@@ -157,7 +157,7 @@ bool task_has_launched(struct task *task)
 /* A program that has sent a message and waits on the socket sees it closed, goes on, and ends by itself. */
 static void stop_listening(struct task *task)
 {
-	(void)shutdown(task->sandbox->program_fd, SHUT_RDWR);
+	(void)shutdown(task->sandbox->program.fd, SHUT_RDWR);
 	task->sources.program = source_free(task->sources.program);
 }
 
@@ -178,7 +178,7 @@ static bool hear(struct task *task)
 		struct report report;
 	} said;
 	pid_t pid = 0;
-	ssize_t n = sys_recv_from(task->sandbox->program_fd, &said, sizeof(said), &pid);
+	ssize_t n = sys_recv_from(task->sandbox->program.fd, &said, sizeof(said), &pid);
 	int code;
 
 	if (n == -EAGAIN)
@@ -187,7 +187,7 @@ static bool hear(struct task *task)
 		stop_listening(task);
 		return true;
 	}
-	code = pid == task->sandbox->program_pid ? parse_code(said.word, n) : -EPERM;
+	code = pid == task->sandbox->program.pid ? parse_code(said.word, n) : -EPERM;
 	if (!task_has_launched(task) && code != -EPERM && n == (ssize_t)sizeof(said.report) &&
 	    said.report.kind == REPORT_FAILED && said.report.errnum > 0) {
 		take_failure(task, &said.report);
@@ -237,7 +237,7 @@ static int launch_task(struct task *task)
 	n_fds -= (size_t)small + rec.no_input;
 	/* Before sending: the woken program may run, and end, before this process continues. */
 	task->stages.start_ns = clock_now_ns();
-	r = sys_send_parts(task->sandbox->program_fd, &parts, fds + rec.no_input, n_fds);
+	r = sys_send_parts(task->sandbox->program.fd, &parts, fds + rec.no_input, n_fds);
 	/* If the program is gone already, the watch on its death reports it. */
 	if (r == -EPIPE || r == -ECONNRESET)
 		r = 0;

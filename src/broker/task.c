@@ -71,7 +71,7 @@ void task_conclude(struct task *task, bool settled)
 	/* Files come after the STAGE of the stage that wrote them. Without files, DONE includes STAGE. */
 	if (!settled)
 		send_last_stage(task);
-	if (task->sandbox->work_fd >= 0 && !settled)
+	if (task->sandbox->files.work_fd >= 0 && !settled)
 		task_collect(task, &report);
 	end.done = (struct record_done){
 		.stages_run = task->stages.index + 1,
@@ -343,7 +343,8 @@ static bool may_begin_again(struct task *task, int wait_status)
 	if (task_never_began(task))
 		return true;
 	if (task->state != TASK_PREPARING || task->end.doomed ||
-	    task->end.failure.code != ERROR_NONE || wait_status != SIGKILL || task->sandbox->nested)
+	    task->end.failure.code != ERROR_NONE || wait_status != SIGKILL ||
+	    task->sandbox->nesting.inside)
 		return false;
 	sandbox_usage(task->sandbox, &task->usage.total);
 	usage_subtract(&task->usage.total, &task->usage.ahead);

@@ -76,7 +76,7 @@ static int enter(void **state)
 				  .end.killed_for = -1,
 				  .sandbox = sandbox_new(&f->broker.host) };
 	task_enlist(f->task);
-	f->task->sandbox->upper_fd = open(upper, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	f->task->sandbox->files.upper_fd = open(upper, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	return peer_watch(peer, (struct handler){ ignore, NULL });
 }
 

@@ -136,7 +136,7 @@ static int on_program(void *data, uint32_t events)
 	struct cell *cell = data;
 	char word[PROGRAM_WORD_MAX];
 	pid_t pid;
-	ssize_t n = sys_recv_from(cell->sandbox->program_fd, word, sizeof(word), &pid);
+	ssize_t n = sys_recv_from(cell->sandbox->program.fd, word, sizeof(word), &pid);
 
 	(void)events;
 	if (n == -EAGAIN)
@@ -157,7 +157,7 @@ static int on_program(void *data, uint32_t events)
 
 static int watch_program(struct cell *cell)
 {
-	return loop_add_fd(cell->loop, cell->sandbox->program_fd, EPOLLIN,
+	return loop_add_fd(cell->loop, cell->sandbox->program.fd, EPOLLIN,
 			   (struct handler){ on_program, cell }, &cell->program);
 }
 
@@ -214,7 +214,7 @@ static int on_prepared(struct cell *cell, const struct report *rep, int fds[], s
 
 static int on_adopted(struct cell *cell)
 {
-	if (cell->state != CELL_PREPARING || cell->sandbox->work_fd < 0)
+	if (cell->state != CELL_PREPARING || cell->sandbox->files.work_fd < 0)
 		return -EPROTO;
 	cell->state = CELL_PARKING;
 	return 0;
@@ -305,7 +305,7 @@ static int make_program_socket(struct cell *cell)
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
 		return -errno;
-	cell->sandbox->program_fd = pair[0];
+	cell->sandbox->program.fd = pair[0];
 	cell->far_end = pair[1];
 	/*
 	 * Each message names the process that sent it. (The kernel gives such a socket a random name; it is not

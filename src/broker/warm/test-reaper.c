@@ -39,7 +39,7 @@ static void free_with_one(void)
 	assert_int_equal(pipe2(out, O_CLOEXEC | O_NONBLOCK), 0);
 	assert_int_equal(reaper_new(loop, &reaper), 0);
 	removals = 0;
-	sb->work_fd = out[1];
+	sb->files.work_fd = out[1];
 	sb->cgroup = (struct cgroup *)&host; /* only the fake looks at it */
 	reaper_take(reaper, sb);
 	assert_int_equal(read(out[0], &byte, 1), -1);
