@@ -101,8 +101,8 @@ static const char *workdir(void)
 {
 	struct plan_view plan = { 0 };
 
-	if (agent.cloner.cell.plan_base)
-		plan = plan_trusted_view(agent.cloner.cell.plan_base);
+	if (agent.cloner.cell.mapped.base)
+		plan = plan_trusted_view(agent.cloner.cell.mapped.base);
 	return plan_workdir(&plan);
 }
 
@@ -124,8 +124,8 @@ static void become_program(void)
 	(void)prctl(PR_SET_DUMPABLE, 1);
 	(void)setsid();
 	(void)umask(022);
-	if (agent.cloner.cell.plan_base)
-		(void)munmap(agent.cloner.cell.plan_base, agent.cloner.cell.plan_size);
+	if (agent.cloner.cell.mapped.base)
+		(void)munmap(agent.cloner.cell.mapped.base, agent.cloner.cell.mapped.size);
 	agent.role = AGENT_IS_PROGRAM;
 	agent.pid = getpid();
 }

@@ -199,8 +199,8 @@ static void clean_up(struct cloner *c, const struct zygote_record *req)
 		(void)!sys_setns(c->home_net_fd, CLONE_NEWNET);
 	use_capabilities(false);
 	end_with_broker();
-	if (c->cell.plan_base)
-		(void)munmap(c->cell.plan_base, c->cell.plan_size);
+	if (c->cell.mapped.base)
+		(void)munmap(c->cell.mapped.base, c->cell.mapped.size);
 }
 
 void cloner_serve(struct cloner *c)

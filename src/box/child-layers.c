@@ -74,7 +74,7 @@ static int make_overlay(struct child *c, const char *target, struct overlay *ret
 	static const char *const dirs[] = { "", "/work", "/upper" };
 	int r = 0;
 
-	*ret = (struct overlay){ .number = c->n_layers++ };
+	*ret = (struct overlay){ .number = c->layers.n++ };
 	strncpy(ret->target, target, sizeof(ret->target) - 1);
 	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(dirs); i++) {
 		struct text path = { 0 };
@@ -88,12 +88,12 @@ static int make_overlay(struct child *c, const char *target, struct overlay *ret
 static int ask_mounter(const struct child *c, const struct overlay *overlay, int source_fd)
 {
 	int32_t answer = 0;
-	int r = sys_send_record(c->mounter_fd, overlay, sizeof(*overlay), &source_fd,
+	int r = sys_send_record(c->layers.mounter_fd, overlay, sizeof(*overlay), &source_fd,
 				source_fd >= 0);
 
 	if (r < 0)
 		return r;
-	if (recv(c->mounter_fd, &answer, sizeof(answer), 0) != (ssize_t)sizeof(answer))
+	if (recv(c->layers.mounter_fd, &answer, sizeof(answer), 0) != (ssize_t)sizeof(answer))
 		return -EPIPE;
 	return answer;
 }
@@ -149,10 +149,10 @@ static int bare_tree(struct child *c, int dir_fd)
 
 	if (tree != -EINVAL || fstat(dir_fd, &st) < 0)
 		return tree;
-	for (size_t i = 0; i < c->n_bare; i++)
-		if (c->bare_fds[i] >= 0 && fstat(c->bare_fds[i], &other) == 0 &&
+	for (size_t i = 0; i < c->layers.n_bare; i++)
+		if (c->layers.bare_fds[i] >= 0 && fstat(c->layers.bare_fds[i], &other) == 0 &&
 		    st.st_dev == other.st_dev && st.st_ino == other.st_ino)
-			return TAKE_FD(c->bare_fds[i]);
+			return TAKE_FD(c->layers.bare_fds[i]);
 	return -ENOENT;
 }
 
@@ -197,7 +197,7 @@ static int show_part(void *data, const char *point)
 		if (r != -EINVAL && r != -ENODEV)
 			return r;
 		/* Its file system cannot be a layer. */
-		p->c->missing |= 1U << LAYER_OVERLAY;
+		p->c->lock.missing |= 1U << LAYER_OVERLAY;
 		return bind_readonly(tree, where.data);
 	}
 	if (!S_ISREG(st.st_mode)) {
@@ -228,8 +228,8 @@ static int open_upper(struct child *c, const struct overlay *overlay)
 	struct text path = { 0 };
 
 	text_add_place(&path, overlay->number, "/upper");
-	c->upper_fd = sys_open(path.data, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
-	return c->upper_fd < 0 ? c->upper_fd : 0;
+	c->layers.upper_fd = sys_open(path.data, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+	return c->layers.upper_fd < 0 ? c->layers.upper_fd : 0;
 }
 
 int child_do_workspace(struct child *c, const struct op *op)
@@ -253,6 +253,6 @@ int child_do_workspace(struct child *c, const struct op *op)
 		r = open_upper(c, &overlay);
 	if (r < 0)
 		return r;
-	return c->mounter_fd >= 0 ? ask_mounter(c, &overlay, -EBADF)
-				  : child_mount_overlay(&overlay, false);
+	return c->layers.mounter_fd >= 0 ? ask_mounter(c, &overlay, -EBADF)
+					 : child_mount_overlay(&overlay, false);
 }

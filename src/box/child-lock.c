@@ -16,7 +16,7 @@
 int child_do_rlimit(struct child *c, const struct op *op)
 {
 	if (op->value == RLIMIT_NOFILE) {
-		c->open_files = (uint64_t)op->value2;
+		c->lock.open_files = (uint64_t)op->value2;
 		return 0;
 	}
 	return sys_setrlimit((int)op->value, (uint64_t)op->value2);
@@ -24,7 +24,7 @@ int child_do_rlimit(struct child *c, const struct op *op)
 
 int child_limit_files(const struct child *c)
 {
-	return c->open_files ? sys_setrlimit(RLIMIT_NOFILE, c->open_files) : 0;
+	return c->lock.open_files ? sys_setrlimit(RLIMIT_NOFILE, c->lock.open_files) : 0;
 }
 
 static uint64_t rights_of_access(int64_t access)
@@ -55,16 +55,16 @@ static int open_ruleset(struct child *c, bool close_tcp)
 		attr.net = LL_NET_BIND_TCP | LL_NET_CONNECT_TCP;
 	if (abi >= 6)
 		attr.scoped = LL_SCOPE_ABSTRACT_UNIX | LL_SCOPE_SIGNAL;
-	c->ruleset_fd = sys_landlock_create(&attr);
-	if (c->ruleset_fd == -EINVAL && attr.scoped) {
+	c->lock.ruleset_fd = sys_landlock_create(&attr);
+	if (c->lock.ruleset_fd == -EINVAL && attr.scoped) {
 		/* Some vendor kernels report ABI 6 without the scopes. */
 		attr.scoped = 0;
 		abi = 5;
-		c->ruleset_fd = sys_landlock_create(&attr);
+		c->lock.ruleset_fd = sys_landlock_create(&attr);
 	}
-	if (c->ruleset_fd < 0)
-		return c->ruleset_fd;
-	c->landlock_abi = abi;
+	if (c->lock.ruleset_fd < 0)
+		return c->lock.ruleset_fd;
+	c->lock.landlock_abi = abi;
 	return 0;
 }
 
@@ -76,10 +76,10 @@ int child_do_landlock(struct child *c, const struct op *op)
 	int fd, r;
 
 	if (c->command.landlock_abi == 0) {
-		c->missing |= 1U << LAYER_LANDLOCK;
+		c->lock.missing |= 1U << LAYER_LANDLOCK;
 		return 0;
 	}
-	if (c->ruleset_fd < 0) {
+	if (c->lock.ruleset_fd < 0) {
 		r = open_ruleset(c, op->value2 != 0);
 		if (r < 0)
 			return r;
@@ -89,18 +89,18 @@ int child_do_landlock(struct child *c, const struct op *op)
 		return 0;
 	if (fd < 0)
 		return fd;
-	rights = rights_of_access(op->value) & sys_landlock_rights(c->landlock_abi);
-	r = sys_landlock_add_path(c->ruleset_fd, fd, rights);
+	rights = rights_of_access(op->value) & sys_landlock_rights(c->lock.landlock_abi);
+	r = sys_landlock_add_path(c->lock.ruleset_fd, fd, rights);
 	/* A file takes no rights of directories. */
 	if (r == -EINVAL)
-		r = sys_landlock_add_path(c->ruleset_fd, fd, rights & file_rights);
+		r = sys_landlock_add_path(c->lock.ruleset_fd, fd, rights & file_rights);
 	(void)close(fd);
 	return r;
 }
 
 int child_do_require(struct child *c, const struct op *op)
 {
-	return c->missing & (uint32_t)op->value ? -EOPNOTSUPP : 0;
+	return c->lock.missing & (uint32_t)op->value ? -EOPNOTSUPP : 0;
 }
 
 int child_do_seccomp(struct child *c, const struct op *op)
@@ -116,8 +116,8 @@ int child_confine(struct child *c, const struct op *op)
 	const struct filter *filter = &c->host->filters[op->value];
 	int r = sys_prctl(PR_SET_NO_NEW_PRIVS, 1, 0);
 
-	if (r == 0 && c->ruleset_fd >= 0)
-		r = sys_landlock_restrict(c->ruleset_fd);
+	if (r == 0 && c->lock.ruleset_fd >= 0)
+		r = sys_landlock_restrict(c->lock.ruleset_fd);
 	if (r < 0)
 		return r;
 	return sys_seccomp_install(filter->insns, filter->len);

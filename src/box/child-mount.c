@@ -237,7 +237,7 @@ static int show_by_bind(struct child *c, const char *source, const char *where)
 	int r = sys_mount(&(struct mount_request){
 		.source = source, .target = where, .flags = MS_BIND | MS_REC });
 
-	c->missing |= 1U << LAYER_OVERLAY;
+	c->lock.missing |= 1U << LAYER_OVERLAY;
 	return r < 0 ? r : sys_mount_harden_tree(where);
 }
 
@@ -251,7 +251,7 @@ static int show_dir(struct child *c, const char *source, const char *where)
 		return show_by_bind(c, source, where);
 	r = child_mount_lower(c, source, where);
 	/* A mount below the source, or too many stacked overlays. */
-	if (r == -EINVAL && c->n_bare > 0) {
+	if (r == -EINVAL && c->layers.n_bare > 0) {
 		r = child_show_parts(c, source, where, false);
 		if (r < 0)
 			(void)!sys_umount_detach(where);
@@ -309,8 +309,8 @@ static int show_writable_dir(struct child *c, const char *source, const char *wh
 
 	if (r < 0)
 		return r;
-	return c->n_bare > 0 ? child_show_parts(c, source, where, true)
-			     : child_show_writable(c, source, where);
+	return c->layers.n_bare > 0 ? child_show_parts(c, source, where, true)
+				    : child_show_writable(c, source, where);
 }
 
 static int show_host_path(struct child *c, const struct op *op)
@@ -392,12 +392,12 @@ int child_do_scratch_dir(struct child *c, const struct op *op)
 	if (r < 0)
 		return r;
 	/* Work directory and /tmp, held open for collection after the last process has died. */
-	if (c->n_scratch < ARRAY_SIZE(c->scratch_fds)) {
+	if (c->layers.n_scratch < ARRAY_SIZE(c->layers.scratch_fds)) {
 		int fd = sys_open(source.data, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
 
 		if (fd < 0)
 			return fd;
-		c->scratch_fds[c->n_scratch++] = fd;
+		c->layers.scratch_fds[c->layers.n_scratch++] = fd;
 	}
 	return sys_mount(&(struct mount_request){
 		.source = source.data, .target = target(c, op), .flags = MS_BIND });
@@ -455,7 +455,7 @@ int child_do_proc(struct child *c, const struct op *op)
 			    : -EPERM;
 	if (r < 0)
 		/* Refused below a masked /proc: then the sandbox has none, and never the host's. */
-		c->missing |= 1U << LAYER_PROC;
+		c->lock.missing |= 1U << LAYER_PROC;
 	return r == -EPERM || r == -EINVAL ? 0 : r;
 }
 

@@ -36,12 +36,12 @@ static int nest_scratch_dir(struct child *c, const struct op *op)
 	const char *name = op_a(c->plan, op);
 	int r = sys_mkdir(name, op->mode);
 
-	if (r == 0 && c->n_scratch < ARRAY_SIZE(c->scratch_fds)) {
+	if (r == 0 && c->layers.n_scratch < ARRAY_SIZE(c->layers.scratch_fds)) {
 		int fd = sys_open(name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
 
 		if (fd < 0)
 			return fd;
-		c->scratch_fds[c->n_scratch++] = fd;
+		c->layers.scratch_fds[c->layers.n_scratch++] = fd;
 	}
 	return r < 0 ? r
 		     : sys_mount(&(struct mount_request){
@@ -72,7 +72,7 @@ static int nest_loopback(struct child *c, const struct op *op)
 static int nest_landlock(struct child *c, const struct op *op)
 {
 	(void)op;
-	c->landlock_abi = (int)c->command.landlock_abi;
+	c->lock.landlock_abi = (int)c->command.landlock_abi;
 	return 0;
 }
 

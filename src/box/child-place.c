@@ -36,10 +36,10 @@ static int make_place_dir(struct child *c, const char *path)
 	if (fd < 0)
 		return fd;
 	r = sys_fchown(fd, c->program_id, c->program_id);
-	if (r < 0 || c->n_scratch == ARRAY_SIZE(c->scratch_fds))
+	if (r < 0 || c->layers.n_scratch == ARRAY_SIZE(c->layers.scratch_fds))
 		(void)close(fd);
 	else
-		c->scratch_fds[c->n_scratch++] = fd;
+		c->layers.scratch_fds[c->layers.n_scratch++] = fd;
 	return r;
 }
 

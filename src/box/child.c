@@ -182,19 +182,19 @@ int child_take_plan(struct child *c, enum command_kind kind, struct plan_view *p
 	if (n_bare > LAYERS_BARE_MAX || n_fds < 1 + n_bare)
 		return -EPIPE;
 	for (size_t i = 0; i < n_bare; i++)
-		c->bare_fds[c->n_bare++] = fds[1 + i];
+		c->layers.bare_fds[c->layers.n_bare++] = fds[1 + i];
 	if (n_fds > 1 + n_bare)
-		c->mounter_fd = fds[1 + n_bare];
-	if (c->plan_fd >= 0)
-		(void)close(c->plan_fd);
-	c->plan_fd = fds[0];
-	if (fstat(c->plan_fd, &st) < 0)
+		c->layers.mounter_fd = fds[1 + n_bare];
+	if (c->mapped.fd >= 0)
+		(void)close(c->mapped.fd);
+	c->mapped.fd = fds[0];
+	if (fstat(c->mapped.fd, &st) < 0)
 		return -errno;
-	base = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_SHARED, c->plan_fd, 0);
+	base = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_SHARED, c->mapped.fd, 0);
 	if (base == MAP_FAILED)
 		return -errno;
-	c->plan_base = base;
-	c->plan_size = (size_t)st.st_size;
+	c->mapped.base = base;
+	c->mapped.size = (size_t)st.st_size;
 	*plan = plan_trusted_view(base);
 	c->plan = plan;
 	c->step = NULL;
@@ -222,8 +222,8 @@ int child_become_init(struct child *c)
 		    crowds[] = INIT_CROWDS, apart[] = INIT_APART;
 	char *argv[4] = { name }, **word = argv + 1, *const envp[] = { NULL };
 	struct report rep = { .kind = REPORT_PREPARED,
-			      .landlock_abi = c->landlock_abi,
-			      .missing = c->missing };
+			      .landlock_abi = c->lock.landlock_abi,
+			      .missing = c->lock.missing };
 	int fds[INIT_REPORT_FDS];
 	size_t n = 0;
 	int control_fd, plan_fd, r;
@@ -240,14 +240,14 @@ int child_become_init(struct child *c)
 			return r;
 	}
 	c->step = "report";
-	while (n < c->n_scratch) {
-		fds[n] = c->scratch_fds[n];
+	while (n < c->layers.n_scratch) {
+		fds[n] = c->layers.scratch_fds[n];
 		n++;
 	}
 	rep.n_scratch = (uint32_t)n;
-	if (c->upper_fd >= 0) {
+	if (c->layers.upper_fd >= 0) {
 		rep.has_upper = 1;
-		fds[n++] = c->upper_fd;
+		fds[n++] = c->layers.upper_fd;
 	}
 	if (c->terminal_fd >= 0)
 		fds[n++] = c->terminal_fd;
@@ -261,7 +261,7 @@ int child_become_init(struct child *c)
 	c->step = "start init";
 	/* Moved to high numbers first: each could have the number that the other one needs. */
 	control_fd = sys_dup_above(c->control_fd, 3);
-	plan_fd = sys_dup_above(c->plan_fd, 3);
+	plan_fd = sys_dup_above(c->mapped.fd, 3);
 	if (control_fd < 0 || plan_fd < 0)
 		return control_fd < 0 ? control_fd : plan_fd;
 	r = sys_dup2(control_fd, INIT_FD_CONTROL);
@@ -307,6 +307,6 @@ void child_main(struct child *c)
 		child_prepare(c);
 	}
 	/* The broker waits for the mounter's end, and the mounter for this. */
-	c->mounter_fd = fd_close(c->mounter_fd);
+	c->layers.mounter_fd = fd_close(c->layers.mounter_fd);
 	child_fail(c, child_become_init(c));
 }

@@ -8,6 +8,32 @@
 #include "box/layers.h"
 #include "box/sandbox.h"
 
+/* The plan in memory. */
+struct child_mapping {
+	int fd;
+	void *base;
+	size_t size;
+};
+
+/* The writable directories, and the layers above directories of the host. */
+struct child_layers {
+	int scratch_fds[INIT_SCRATCH_DIRS];
+	size_t n_scratch;
+	int bare_fds[LAYERS_BARE_MAX]; /* from GO: bare copies (layers.h) not yet used; or -EBADF */
+	size_t n_bare;
+	int mounter_fd; /* from GO: asks the mounter (layers.h); -EBADF: there is none */
+	uint32_t n;	/* layers so far */
+	int upper_fd;	/* the upper directory of the workspace; -EBADF: none */
+};
+
+/* For the steps that lock the sandbox (child-lock.c). */
+struct child_lock {
+	int ruleset_fd;
+	int landlock_abi;
+	uint64_t open_files; /* see child_limit_files(); 0: no limit */
+	uint32_t missing;
+};
+
 /* The input of the clone; all of it was made before clone. */
 struct child {
 	const struct sandbox_host *host;
@@ -26,23 +52,13 @@ struct child {
 	pid_t (*fork_program)(struct child *c);
 	int keep_fd; /* a descriptor that fork_program needs, or -EBADF */
 	/* from GO */
-	int plan_fd;
-	void *plan_base; /* the mapped plan */
-	size_t plan_size;
+	struct child_mapping mapped;
 	const struct plan_view *plan;
 	struct init_command command; /* JOIN, then GO */
 	/* set while preparing */
-	int scratch_fds[INIT_SCRATCH_DIRS];
-	size_t n_scratch;
-	int bare_fds[LAYERS_BARE_MAX]; /* from GO: bare copies (layers.h) not yet used; or -EBADF */
-	size_t n_bare;
-	int mounter_fd; /* from GO: asks the mounter (layers.h); -EBADF: there is none */
-	uint32_t n_layers;
-	int upper_fd; /* the upper directory of the workspace; -EBADF: none */
-	int terminal_fd, ruleset_fd;
-	int landlock_abi;
-	uint64_t open_files; /* see child_limit_files(); 0: no limit */
-	uint32_t missing;
+	struct child_layers layers;
+	struct child_lock lock;
+	int terminal_fd;
 	uint32_t op_index;
 	const char *step;
 	char staging[16]; /* host directory the new root is built on */
@@ -50,8 +66,8 @@ struct child {
 };
 /* In its initialiser: it has none of the descriptors yet that it gets or makes. */
 #define CHILD_NO_FDS                                                                               \
-	.plan_fd = -EBADF, .mounter_fd = -EBADF, .upper_fd = -EBADF, .terminal_fd = -EBADF,        \
-	.ruleset_fd = -EBADF
+	.mapped.fd = -EBADF, .layers.mounter_fd = -EBADF, .layers.upper_fd = -EBADF,               \
+	.terminal_fd = -EBADF, .lock.ruleset_fd = -EBADF
 /* Never returns. */
 _noreturn_ void child_main(struct child *c);
 
