@@ -100,7 +100,7 @@ int sandbox_host_init(struct sandbox_host *host, struct sandbox **ret_spare, str
 				       .mounts_fd = -EBADF,
 				       .workspaces = host->workspaces,
 				       .cgroups = &cgroup_none_ops,
-				       .facts.clone3 = true };
+				       .facts.calls.clone3 = true };
 	r = host_init_early(host, err);
 	if (r < 0)
 		return r;

@@ -123,7 +123,7 @@ static _noreturn_ void mounter_main(const struct sandbox *sb, int fd)
 static int start_mounter(struct sandbox *sb, int *ret_fd)
 {
 	const struct clone_request req = { .cgroup_fd = -EBADF,
-					   .no_clone3 = !sb->host->facts.clone3 };
+					   .no_clone3 = !sb->host->facts.calls.clone3 };
 	_cleanup_close_ int near = -EBADF, far = -EBADF, pidfd = -EBADF;
 	int pair[2];
 	pid_t pid;

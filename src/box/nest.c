@@ -52,7 +52,7 @@ static int can_nest(const struct sandbox *parent, struct error *err)
 		return error_set(err, ERROR_POLICY, EOPNOTSUPP,
 				 "a session without namespaces cannot be forked");
 	/* Landlock keeps the parent's program from looking into pid 1 while it maps its ids. */
-	if (facts->landlock_abi == 0 || !facts->clone3 || !facts->proc_mount)
+	if (facts->landlock_abi == 0 || !facts->calls.clone3 || !facts->proc_mount)
 		return error_set(err, ERROR_POLICY, EOPNOTSUPP,
 				 "a session cannot be forked on this host: that takes Landlock, "
 				 "clone3 and a procfs of the sandbox's own");

@@ -156,7 +156,7 @@ int sandbox_clone_as(struct sandbox *sb, struct child *child, uint64_t flags,
 	struct clone_request req = {
 		.flags = flags,
 		.cgroup_fd = cgroup_fd,
-		.no_clone3 = !sb->host->facts.clone3,
+		.no_clone3 = !sb->host->facts.calls.clone3,
 		.owner = sb->owned ? sb->host_id : 0,
 	};
 	pid_t pid;

@@ -196,7 +196,7 @@ static int start_helper(struct estate *e)
 	const struct sandbox *sb = e->heir->sandbox;
 	const struct cgroup_ops *ops = sb->host->cgroups;
 	const struct clone_request req = { .cgroup_fd = -EBADF,
-					   .no_clone3 = !sb->host->facts.clone3 };
+					   .no_clone3 = !sb->host->facts.calls.clone3 };
 	_cleanup_close_ int far_end = -EBADF, pidfd = -EBADF;
 	int groups[CGROUP_JOIN_MAX], pair[2], n, r;
 	struct error err = { 0 };

@@ -246,7 +246,7 @@ static int on_outcome(void *data, uint32_t events)
 static int committer_start(struct committer *k)
 {
 	const struct clone_request req = { .cgroup_fd = -EBADF,
-					   .no_clone3 = !k->broker->host.facts.clone3 };
+					   .no_clone3 = !k->broker->host.facts.calls.clone3 };
 	_cleanup_close_ int far_end = -EBADF, pidfd = -EBADF;
 	int pair[2], r;
 	pid_t pid;

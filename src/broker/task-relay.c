@@ -170,7 +170,7 @@ static int start_relay(struct relay_process *relay, int *ret_socket)
 {
 	struct task *task = relay->task;
 	const struct clone_request req = { .cgroup_fd = -EBADF,
-					   .no_clone3 = !task->broker->host.facts.clone3 };
+					   .no_clone3 = !task->broker->host.facts.calls.clone3 };
 	const int exec_fd = program_fd(task->broker);
 	_cleanup_close_ int near_end = -EBADF, far_end = -EBADF;
 	int pair[2];

@@ -92,12 +92,12 @@ static const struct {
 	const char *name;
 	size_t flag;
 } namespace_table[] = {
-	{ "mntns", offsetof(struct host_facts, mntns) },
-	{ "pidns", offsetof(struct host_facts, pidns) },
-	{ "netns", offsetof(struct host_facts, netns) },
-	{ "ipcns", offsetof(struct host_facts, ipcns) },
-	{ "utsns", offsetof(struct host_facts, utsns) },
-	{ "cgroupns", offsetof(struct host_facts, cgroupns) },
+	{ "mntns", offsetof(struct host_facts, namespaces.mount) },
+	{ "pidns", offsetof(struct host_facts, namespaces.pid) },
+	{ "netns", offsetof(struct host_facts, namespaces.net) },
+	{ "ipcns", offsetof(struct host_facts, namespaces.ipc) },
+	{ "utsns", offsetof(struct host_facts, namespaces.uts) },
+	{ "cgroupns", offsetof(struct host_facts, namespaces.cgroup) },
 };
 
 static int report_namespaces(json_t *checks, const struct doctor_input *in)
@@ -105,7 +105,7 @@ static int report_namespaces(json_t *checks, const struct doctor_input *in)
 	const struct host_facts *f = in->facts;
 	struct check user = { .name = "userns", .value = "yes" };
 
-	if (!f->userns) {
+	if (!f->namespaces.user) {
 		user = (struct check){ .name = "userns", .word = WORD_MISSING, .value = "no" };
 		layer_fix(LAYER_USERNS, f, user.fix, sizeof(user.fix));
 	}
@@ -118,7 +118,7 @@ static int report_namespaces(json_t *checks, const struct doctor_input *in)
 
 		(void)snprintf(c.value, sizeof(c.value), "%s", there ? "yes" : "no");
 		/* Without a user namespace the others could not be tried. */
-		if (!there && !f->userns)
+		if (!there && !f->namespaces.user)
 			leave_untested(&c);
 		else if (!there)
 			(void)snprintf(c.fix, sizeof(c.fix),
@@ -209,7 +209,7 @@ static int report_devices(json_t *checks, const struct host_facts *f)
 /* These mounts are tried inside a user namespace. */
 static bool is_untested(const struct host_facts *facts, enum layer layer)
 {
-	return !facts->userns && (layer == LAYER_OVERLAY || layer == LAYER_PROC);
+	return !facts->namespaces.user && (layer == LAYER_OVERLAY || layer == LAYER_PROC);
 }
 
 static int report_confinement(json_t *checks, const struct doctor_input *in)
@@ -257,9 +257,9 @@ static int report_calls(json_t *checks, const struct doctor_input *in)
 		const char *name;
 		size_t flag;
 	} table[] = {
-		{ "clone3", offsetof(struct host_facts, clone3) },
-		{ "openat2", offsetof(struct host_facts, openat2) },
-		{ "pidfd", offsetof(struct host_facts, pidfd) },
+		{ "clone3", offsetof(struct host_facts, calls.clone3) },
+		{ "openat2", offsetof(struct host_facts, calls.openat2) },
+		{ "pidfd", offsetof(struct host_facts, calls.pidfd) },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(table); i++) {

@@ -174,7 +174,7 @@ static void name_deeper_cause(struct local_run *run, struct error *err)
 	    !(layers_missing(run->decision.facts) & run->policy->required))
 		return;
 	host_probe_deep(&deep);
-	if (deep.userns)
+	if (deep.namespaces.user)
 		return;
 	layer_fix(LAYER_USERNS, &deep, fix, sizeof(fix));
 	(void)error_set(err, ERROR_POLICY, EPERM, "%s", fix);

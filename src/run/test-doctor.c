@@ -18,20 +18,20 @@ static struct host_facts rich_host(void)
 		.privileged = true,
 		.uid_base = 0x70000000,
 		.uid_count = 1 << 20,
-		.userns = true,
-		.pidns = true,
-		.netns = true,
-		.mntns = true,
-		.ipcns = true,
-		.utsns = true,
-		.cgroupns = true,
+		.namespaces.user = true,
+		.namespaces.pid = true,
+		.namespaces.net = true,
+		.namespaces.mount = true,
+		.namespaces.ipc = true,
+		.namespaces.uts = true,
+		.namespaces.cgroup = true,
 		.seccomp = true,
 		.landlock_abi = 2,
 		.overlay = true,
 		.proc_mount = true,
-		.clone3 = true,
-		.openat2 = true,
-		.pidfd = true,
+		.calls.clone3 = true,
+		.calls.openat2 = true,
+		.calls.pidfd = true,
 		.cgroup = CGROUP_V2,
 		.cgroup_controllers = CGROUP_MEMORY | CGROUP_PIDS | CGROUP_CPU | CGROUP_SWAP,
 	};
@@ -132,7 +132,7 @@ static void test_each_layer(void **state)
 		struct host_facts facts = rich_host();
 		json_t *report, *missing;
 
-		facts.userns = table[i].bit != LAYER_USERNS;
+		facts.namespaces.user = table[i].bit != LAYER_USERNS;
 		facts.seccomp = table[i].bit != LAYER_SECCOMP;
 		facts.overlay = table[i].bit != LAYER_OVERLAY;
 		facts.proc_mount = table[i].bit != LAYER_PROC;
@@ -210,7 +210,8 @@ static void test_untested(void **state)
 	json_t *report;
 
 	(void)state;
-	facts.userns = facts.mntns = facts.cgroupns = facts.overlay = facts.proc_mount = false;
+	facts.namespaces.user = facts.namespaces.mount = facts.namespaces.cgroup = facts.overlay =
+		facts.proc_mount = false;
 	facts.cgroup = CGROUP_NONE;
 	facts.cgroup_controllers = 0;
 	report = report_of(&facts, 0, NULL);
@@ -234,7 +235,7 @@ static void test_missing_namespace(void **state)
 	json_t *report;
 
 	(void)state;
-	facts.netns = false;
+	facts.namespaces.net = false;
 	report = report_of(&facts, ~0u, NULL);
 	assert_false(json_is_true(json_object_get(report, "ok")));
 	assert_string_equal(word_of(check_named(report, "netns"), "verdict"), "missing");

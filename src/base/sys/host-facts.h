@@ -25,6 +25,16 @@ enum {
 /* The process that sends requests: a caller's own process is not confined, the daemon's front is. */
 enum front_kind { FRONT_CALLER, FRONT_CONFINED, FRONT_PARTLY, FRONT_OPEN, _FRONT_KIND_MAX };
 
+/* Kinds of namespaces that can be made. */
+struct host_namespaces {
+	bool user, pid, net, mount, ipc, uts, cgroup;
+};
+
+/* System calls that the kernel has. */
+struct host_calls {
+	bool clone3, openat2, pidfd;
+};
+
 struct host_facts {
 	char kernel[65]; /* uname -r */
 	char node[65];	 /* host name, for the result's "node" */
@@ -36,13 +46,13 @@ struct host_facts {
 	uint32_t
 		uid_base; /* first of the ids reserved for sandboxes; 0: this process cannot become other users */
 	uint32_t uid_count;
-	bool userns, pidns, netns, mntns, ipcns, utsns, cgroupns;
+	struct host_namespaces namespaces;
 	bool seccomp;
 	bool filtered;	      /* a seccomp filter that is not Atoll's holds this process */
 	int32_t landlock_abi; /* 0: none */
 	bool overlay;	      /* overlay can be mounted inside a user namespace */
 	bool proc_mount;      /* a fresh procfs with subset=pid can be mounted there */
-	bool clone3, openat2, pidfd;
+	struct host_calls calls;
 	bool broker_open; /* the broker has rights beyond those of its role in box/confine/ */
 	enum front_kind front;
 	enum cgroup_kind cgroup;

@@ -153,20 +153,20 @@ static void probe_outer(struct findings *found, uint32_t uid, uint32_t gid)
 /* A tried feature overrides a read one; a feature that the files deny stays denied. */
 static void merge_findings(struct host_facts *facts, const struct findings *found)
 {
-	if (facts->userns && !found->userns)
+	if (facts->namespaces.user && !found->userns)
 		probe_userns_refusal(facts, found->userns_errno, facts->userns_reason,
 				     sizeof(facts->userns_reason));
-	else if (facts->userns && found->refused)
+	else if (facts->namespaces.user && found->refused)
 		(void)snprintf(facts->userns_reason, sizeof(facts->userns_reason), "%s",
 			       PROBE_REFUSED);
-	facts->userns &= found->userns && !found->refused;
-	facts->pidns &= found->pidns;
-	facts->netns &= found->netns;
-	facts->mntns &= found->mntns;
-	facts->ipcns &= found->ipcns;
-	facts->utsns &= found->utsns;
-	facts->cgroupns &= found->cgroupns;
-	if (facts->overlay && facts->userns && found->mntns && !found->overlay)
+	facts->namespaces.user &= found->userns && !found->refused;
+	facts->namespaces.pid &= found->pidns;
+	facts->namespaces.net &= found->netns;
+	facts->namespaces.mount &= found->mntns;
+	facts->namespaces.ipc &= found->ipcns;
+	facts->namespaces.uts &= found->utsns;
+	facts->namespaces.cgroup &= found->cgroupns;
+	if (facts->overlay && facts->namespaces.user && found->mntns && !found->overlay)
 		find_mount_below("/usr", facts->overlay_reason, sizeof(facts->overlay_reason));
 	facts->overlay &= found->overlay;
 	facts->proc_mount &= found->proc;

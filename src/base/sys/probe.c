@@ -129,7 +129,7 @@ static void off_cgroup(struct host_facts *facts)
 
 static void off_userns(struct host_facts *facts)
 {
-	facts->userns = false;
+	facts->namespaces.user = false;
 	(void)snprintf(
 		facts->userns_reason, sizeof(facts->userns_reason), "%s",
 		"user namespaces are switched off by ATOLL_FORCE_OFF: unset ATOLL_FORCE_OFF");
@@ -151,9 +151,9 @@ static const struct {
 	{ "overlay", offsetof(struct host_facts, overlay), NULL },
 	{ "proc", offsetof(struct host_facts, proc_mount), NULL },
 	{ "seccomp", offsetof(struct host_facts, seccomp), NULL },
-	{ "clone3", offsetof(struct host_facts, clone3), NULL },
-	{ "openat2", offsetof(struct host_facts, openat2), NULL },
-	{ "pidfd", offsetof(struct host_facts, pidfd), NULL },
+	{ "clone3", offsetof(struct host_facts, calls.clone3), NULL },
+	{ "openat2", offsetof(struct host_facts, calls.openat2), NULL },
+	{ "pidfd", offsetof(struct host_facts, calls.pidfd), NULL },
 };
 
 void probe_force_off(struct host_facts *facts, const char *list)
@@ -234,8 +234,13 @@ static void probe_namespaces(struct host_facts *ret)
 {
 	bool there = probe_kernel_at_least(ret->kernel, 4, 6);
 
-	ret->userns = ret->pidns = ret->netns = ret->mntns = there;
-	ret->ipcns = ret->utsns = ret->cgroupns = there;
+	ret->namespaces = (struct host_namespaces){ .user = there,
+						    .pid = there,
+						    .net = there,
+						    .mount = there,
+						    .ipc = there,
+						    .uts = there,
+						    .cgroup = there };
 }
 
 /* Switches of distributions that forbid user namespaces, and the command for each. */
@@ -257,18 +262,18 @@ static void probe_userns(struct host_facts *ret)
 			  "sudo ", "kernel.apparmor_restrict_unprivileged_userns=0") },
 	};
 
-	if (!ret->userns)
+	if (!ret->namespaces.user)
 		(void)snprintf(ret->userns_reason, sizeof(ret->userns_reason), "%s",
 			       "this kernel has no user namespaces: boot one built with "
 			       "CONFIG_USER_NS=y");
 	/* As root, clone itself would fail, so the files need not be read. */
-	for (size_t i = 0; ret->userns && !ret->privileged && i < ARRAY_SIZE(table); i++) {
+	for (size_t i = 0; ret->namespaces.user && !ret->privileged && i < ARRAY_SIZE(table); i++) {
 		int64_t value;
 
 		if (textfile_read_i64_at(AT_FDCWD, table[i].path, &value) < 0 ||
 		    value != table[i].closed)
 			continue;
-		ret->userns = false;
+		ret->namespaces.user = false;
 		(void)snprintf(ret->userns_reason, sizeof(ret->userns_reason), "%s",
 			       table[i].reason);
 	}
@@ -303,10 +308,10 @@ static void probe_calls(struct host_facts *ret)
 	uint32_t action = SECCOMP_RET_KILL_PROCESS;
 
 	/* An argument that no kernel accepts: a kernel that knows the call gives EINVAL. */
-	ret->pidfd = syscall(SYS_pidfd_open, -1, ~0U) < 0 && errno == EINVAL;
-	ret->clone3 = syscall(SYS_clone3, NULL, 0) < 0 && errno != ENOSYS && errno != EPERM;
-	ret->openat2 = syscall(SYS_openat2, AT_FDCWD, "/", NULL, 0) < 0 && errno != ENOSYS &&
-		       errno != EPERM;
+	ret->calls.pidfd = syscall(SYS_pidfd_open, -1, ~0U) < 0 && errno == EINVAL;
+	ret->calls.clone3 = syscall(SYS_clone3, NULL, 0) < 0 && errno != ENOSYS && errno != EPERM;
+	ret->calls.openat2 = syscall(SYS_openat2, AT_FDCWD, "/", NULL, 0) < 0 && errno != ENOSYS &&
+			     errno != EPERM;
 	ret->seccomp = syscall(SYS_seccomp, SECCOMP_GET_ACTION_AVAIL, 0, &action) == 0;
 	ret->filtered = prctl(PR_GET_SECCOMP) == SECCOMP_MODE_FILTER;
 	ret->landlock_abi = MAX(0, sys_landlock_abi());

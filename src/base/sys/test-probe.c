@@ -71,14 +71,14 @@ static void test_kernel_version(void **state)
 static struct host_facts rich_host(void)
 {
 	return (struct host_facts){
-		.userns = true,
+		.namespaces.user = true,
 		.seccomp = true,
 		.landlock_abi = 7,
 		.overlay = true,
 		.proc_mount = true,
-		.clone3 = true,
-		.openat2 = true,
-		.pidfd = true,
+		.calls.clone3 = true,
+		.calls.openat2 = true,
+		.calls.pidfd = true,
 		.cgroup = CGROUP_V2,
 		.cgroup_controllers = CGROUP_MEMORY | CGROUP_PIDS,
 	};
@@ -96,9 +96,11 @@ static void test_force_off(void **state)
 	probe_force_off(&f, "landlock,overlay");
 	assert_int_equal(f.landlock_abi, 0);
 	assert_false(f.overlay);
-	assert_true(f.proc_mount && f.clone3 && f.openat2 && f.seccomp && f.userns);
+	assert_true(f.proc_mount && f.calls.clone3 && f.calls.openat2 && f.seccomp &&
+		    f.namespaces.user);
 	probe_force_off(&f, "proc,cgroup,clone3,openat2,userns,seccomp,pidfd");
-	assert_false(f.proc_mount || f.clone3 || f.openat2 || f.seccomp || f.userns || f.pidfd);
+	assert_false(f.proc_mount || f.calls.clone3 || f.calls.openat2 || f.seccomp ||
+		     f.namespaces.user || f.calls.pidfd);
 	assert_int_equal(f.cgroup, CGROUP_NONE);
 	assert_int_equal(f.cgroup_controllers, 0);
 	assert_non_null(strstr(f.cgroup_reason, "ATOLL_FORCE_OFF"));
@@ -119,7 +121,7 @@ static void test_live(void **state)
 	assert_int_equal(f.uid, geteuid());
 	assert_int_equal(f.cgroup == CGROUP_NONE, f.cgroup_reason[0] != '\0');
 	assert_int_equal(f.cgroup == CGROUP_NONE, f.cgroup_controllers == 0);
-	assert_int_equal(!f.userns, f.userns_reason[0] != '\0');
+	assert_int_equal(!f.namespaces.user, f.userns_reason[0] != '\0');
 	assert_int_equal(f.privileged, f.uid_count >= 1024 && f.uid_base > 0);
 	if (geteuid() != 0)
 		assert_false(f.privileged);
@@ -161,9 +163,9 @@ static void test_live_deep(void **state)
 	(void)state;
 	host_probe(&f);
 	host_probe_deep(&deep);
-	assert_true(f.userns >= deep.userns && f.overlay >= deep.overlay);
-	assert_true(f.proc_mount >= deep.proc_mount && f.pidns >= deep.pidns);
-	assert_int_equal(!deep.userns, deep.userns_reason[0] != '\0');
+	assert_true(f.namespaces.user >= deep.namespaces.user && f.overlay >= deep.overlay);
+	assert_true(f.proc_mount >= deep.proc_mount && f.namespaces.pid >= deep.namespaces.pid);
+	assert_int_equal(!deep.namespaces.user, deep.userns_reason[0] != '\0');
 	assert_int_equal(access("/tmp/root", F_OK), -1);
 }
 

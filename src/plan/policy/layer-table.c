@@ -13,7 +13,7 @@ static bool layer_holds(enum layer layer, const struct host_facts *f)
 
 	switch (layer) {
 	case LAYER_USERNS:
-		return f->userns;
+		return f->namespaces.user;
 	case LAYER_UNIQUE_UID:
 		return f->privileged && f->uid_count > 0;
 	case LAYER_SECCOMP:

@@ -6,5 +6,5 @@
 
 #define RICH_HOST                                                                                  \
 	.privileged = true, .placing = true, .uid_base = 100000, .uid_count = 1000,                \
-	.userns = true, .seccomp = true, .landlock_abi = 7, .overlay = true, .proc_mount = true,   \
-	.cgroup_controllers = CGROUP_MEMORY | CGROUP_PIDS | CGROUP_CPU
+	.namespaces.user = true, .seccomp = true, .landlock_abi = 7, .overlay = true,              \
+	.proc_mount = true, .cgroup_controllers = CGROUP_MEMORY | CGROUP_PIDS | CGROUP_CPU
