@@ -38,6 +38,7 @@
 enum {
 	STDIN_MS = 5,
 	STDIN_MAX = 1 << 20,
+	HELD_MAX = 4 << 20, /* more than a pipe holds */
 	NAMES_MAX = 400,
 	OPEN_MS = 1000,	  /* the daemon may have closed an older idle connection */
 	CANCEL_MS = 5000, /* that a cancelled run is waited for */
@@ -132,48 +133,63 @@ struct passage {
 	struct source *cancel, *slow, *input;
 	struct buf held;    /* input that the daemon did not take yet */
 	bool input_is_file; /* which cannot be waited for, and need not be */
-	bool input_over;
-	bool wants_result; /* more of it is printed than the output */
-	bool leaving;	   /* the run was cancelled, and the end should come soon */
+	bool input_ends;    /* behind what is held */
+	bool input_over;    /* the daemon has all of it */
+	bool wants_result;  /* more of it is printed than the output */
+	bool leaving;	    /* the run was cancelled, and the end should come soon */
 	struct runner_socket socket;
 	struct error err;
 };
 
 /* --- input --- */
 
-static void passage_feed(struct passage *p)
+/* Gives the daemon what is held, and its end. The descriptor is asked again when all of it was taken. */
+static void passage_push(struct passage *p)
+{
+	ssize_t taken = p->run->vtable->input(p->run, (struct span){ p->held.data, p->held.len },
+					      p->input_ends);
+
+	if (taken < 0 || (p->input_ends && (size_t)taken == p->held.len)) {
+		p->input_over = true;
+		p->input = source_free(p->input);
+		return;
+	}
+	memmove(p->held.data, p->held.data + taken, p->held.len - (size_t)taken);
+	p->held.len -= (size_t)taken;
+	if (p->input)
+		(void)!loop_set_events(p->input, p->held.len > 0 ? 0 : EPOLLIN);
+}
+
+/*
+ * One read of a descriptor that is ready, or of a file: another one would wait. A pipe whose writer left is always ready, so its rest is
+ * held. An input that cannot be read counts as ended.
+ */
+static void passage_read(struct passage *p)
 {
 	char piece[16 << 10];
+	ssize_t n = read(STDIN_FILENO, piece, sizeof(piece));
 
-	while (p->run && !p->input_over) {
-		ssize_t n = p->held.len > 0 ? 0 : read(STDIN_FILENO, piece, sizeof(piece));
-		bool end = p->held.len == 0 && n <= 0;
-		ssize_t taken;
-
-		if (n < 0 && (errno == EINTR || errno == EAGAIN))
-			return;
-		if (n > 0 && buf_append(&p->held, piece, (size_t)n) < 0)
-			end = true;
-		/* An input that cannot be read counts as ended. */
-		taken = p->run->vtable->input(p->run, (struct span){ p->held.data, p->held.len },
-					      end);
-		if (taken < 0 || end) {
-			p->input_over = true;
-			p->input = source_free(p->input);
-			return;
-		}
-		memmove(p->held.data, p->held.data + taken, p->held.len - (size_t)taken);
-		p->held.len -= (size_t)taken;
-		if (p->input)
-			(void)!loop_set_events(p->input, p->held.len > 0 ? 0 : EPOLLIN);
-		if (p->held.len > 0 || !p->input_is_file)
-			return; /* RUN_STDIN_ROOM follows, or the next event of the descriptor */
+	if (n < 0 && (errno == EINTR || errno == EAGAIN))
+		return;
+	if (n <= 0 || buf_append(&p->held, piece, (size_t)n) < 0) {
+		p->input_ends = true;
+		p->input = source_free(p->input);
 	}
+	passage_push(p);
+}
+
+/* The daemon has room. */
+static void passage_feed(struct passage *p)
+{
+	if (!p->input_over && p->held.len > 0)
+		passage_push(p);
+	while (p->input_is_file && p->run && !p->input_over && p->held.len == 0)
+		passage_read(p);
 }
 
 static int on_passage_input(void *data, uint32_t events _unused_)
 {
-	passage_feed(data);
+	passage_read(data);
 	return 0;
 }
 
@@ -426,7 +442,7 @@ int run_remote(struct run_remote *d, struct run_options *o, json_t *request,
 	p.stream.cancel_fd = run_signal_fd(err);
 	if (p.stream.cancel_fd < 0)
 		return p.stream.cancel_fd;
-	buf_init(&p.held, STDIN_MAX);
+	buf_init(&p.held, HELD_MAX);
 	p.loop = loop_new();
 	r = p.loop ? passage_run(&p, request, err) : error_oom(err);
 	passage_done(&p);
