@@ -9,6 +9,7 @@
  *   --tty                         the library handles the terminal's size and modes
  *   --output-dir                  the library stores files there as they are collected
  *   --image, --mount, --policy FILE    the caller's own files, which the daemon must not open
+ *   --no-history                  its help promises so
  *   --explain                     the answer is about this host and this user
  *   a daemon that declined        it has no room, is too old, or does not serve here; nothing ran yet
  *
@@ -67,7 +68,9 @@ static bool suits(const struct run_options *o, const json_t *request)
 	const char *policy = json_string_value(json_object_get(request, "policy"));
 
 	if (o->output_dir || json_object_get(request, "image") ||
-	    json_object_get(request, "mounts") || json_is_true(json_object_get(request, "tty")))
+	    json_object_get(request, "mounts") ||
+	    json_is_false(json_object_get(request, "history")) ||
+	    json_is_true(json_object_get(request, "tty")))
 		return false;
 	return !policy || (!strchr(policy, '/') && !strstr(policy, ".yaml"));
 }
