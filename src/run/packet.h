@@ -68,7 +68,7 @@ bool packet_kind_is_of(enum packet_kind kind, enum packet_side side);
 size_t packet_payload_max(enum packet_kind kind);
 
 /*
- * The first packet of bytes that `from` has sent. 1: *ret, which points into bytes, and how many bytes it took; 0: there is no whole
+ * The first packet of these bytes. 1: *ret, which points into bytes, and how many bytes it took; 0: there is no whole
  * packet yet, and *ret_used is how many bytes it will take, 0 if its head is not there; -EPROTO: empty; -EMSGSIZE: too long.
  */
 int packet_read(struct span bytes, struct packet *ret, size_t *ret_used) _must_check_;

@@ -3,6 +3,7 @@
 
 test_cli_serve.py has the real one."""
 import base64
+import contextlib
 import http.server
 import json
 import os
@@ -518,6 +519,30 @@ def test_run_passes_input_on_as_there_is_room(fake, work):
     assert popen.returncode == 0 and (fake.opened[1][0].get("stdin") or "").encode() + got[1] == b"from a pipe"
 
 
+def test_a_large_request_tells_its_progress(fake, work):
+    """A terminal learns how much of it was sent to a daemon that takes its time."""
+    def slowly(handler):
+        handler.wfile.write(b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: atoll-runner/1\r\n\r\n")
+        left = int.from_bytes(handler.rfile.read(5)[:4], "big") - 1
+        while left:
+            left -= len(handler.rfile.read(min(left, 64 << 10)))
+            time.sleep(0.05)
+        handler.wfile.write(packet("R", {"code": "invalid_field", "detail": "seen"}))
+        handler.close_connection = True
+
+    fake.table["GET", "/v1/runner"] = slowly
+    (work / "big.py").write_text("#" * (4 << 20))
+    ours, theirs = pty.openpty()
+    popen = fake.atoll.popen(["run", "--timeout", "9", str(work / "big.py")], stdin=subprocess.DEVNULL, stderr=theirs)
+    os.close(theirs)
+    seen = b""
+    with contextlib.suppress(OSError):  # a terminal's end
+        while piece := os.read(ours, 65536):
+            seen += piece
+    os.close(ours)
+    assert popen.wait(25) == 125 and b"sending " in seen and b" of 4 MiB" in seen and b"seen" in seen, seen
+
+
 def test_run_json_is_the_daemons_result(fake):
     fake.table["GET", "/v1/runner"] = runs(("o", b"not shown"), end(status="timeout", exit_code=124))
     done = fake.atoll.run(["run", "--json", "-l", "python", "-c", "x"], stdin=subprocess.DEVNULL)
@@ -647,7 +672,8 @@ def test_unwilling_daemon_costs_no_input(fake, atoll, work):
     (b"\0\0\0\0o", 125, b"", "does not speak atoll-runner/1"),
     (b"\xff\xff\xff\xffZ", 125, b"", "does not speak atoll-runner/1"),
     (packet("Z", b"{}"), 125, b"", "does not speak atoll-runner/1"),
-], ids=range(8))
+    (packet("Z", b"{}\n{"), 125, b"", "is no JSON"),
+], ids=range(9))
 def test_conversation_with_nonsense(fake, bytes_, exit_code, out, said):
     fake.table["GET", "/v1/runner"] = runs(bytes_)
     popen = fake.atoll.popen(["run", "-l", "bash", "-c", "x"])

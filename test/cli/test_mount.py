@@ -122,7 +122,7 @@ def test_f06_devices_and_setuid_files_of_a_mount_are_without_effect(shown):
 
 
 def give(atoll, path):
-    """To a user other than root: what a program writes there belongs to the directory's owner, whatever uid it ran with."""
+    """To a user other than root: what a program writes there belongs to the directory's owner, and not to the uid it ran with."""
     if IS_ROOT:
         os.chown(path, NOBODY, NOBODY)
 
@@ -247,7 +247,7 @@ def test_rights_are_those_of_the_directorys_owner(atoll, written):
 
 @pytest.mark.quick
 def test_over_http(mode, stage, atoll, written, work):
-    """A daemon whose front has a user of its own takes only what its setting lists, whatever its policies permit."""
+    """A daemon whose front has a user of its own takes only what its setting lists, also where its policies permit more."""
     top, _ = written
     policies = work / "policies"
     policies.mkdir()

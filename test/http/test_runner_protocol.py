@@ -111,14 +111,11 @@ def test_bytes_and_terminal(door):
     assert run.output() == b"\xff\0\n" and run.output("e") == b"\xfe"
 
     run = door()
-    run.open({"language": "bash", "code": "stty size; read; stty size", "tty": True})
+    run.open({"language": "bash", "code": 'stty size; until [ "$(stty size)" = "33 44" ]; do sleep 0.01; done; echo resized', "tty": True})
     run.start(interactive=True, rows=11, columns=22)
     run.until("o")
     run.send("W", {"rows": 33, "columns": 44})
-    time.sleep(0.2)  # a size is no byte of the input: the two have no order
-    run.send("I", b"\n")
-    run.until("Z")
-    assert b"11 22" in run.output() and b"33 44" in run.output(), run.seen
+    assert run.until("Z")[0]["status"] == "success" and b"11 22" in run.output() and b"resized" in run.output(), run.seen
 
 
 def test_input_that_is_not_read_holds_up_no_signal(door):

@@ -248,6 +248,10 @@ static void passage_conclude(struct passage *p, struct run_end *end)
 		return;
 	}
 	result = json_loadb(end->text.data, end->text.len, JSON_ALLOW_NUL, NULL);
+	if (!result) {
+		(void)error_set(&p->err, ERROR_INTERNAL, EBADMSG, "the daemon's result is no JSON");
+		return;
+	}
 	remote_end(result, &ending);
 	p->out->exit_code = ending.exit_code;
 	p->out->reduced = ending.reduced[0] ? strdup(ending.reduced) : NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * See runner-socket.h. The handshake and OPEN leave in one go and are waited for; then the descriptor belongs to the loop. Packets
+ * See runner-socket.h. The handshake and the answer to OPEN are waited for; from START on the descriptor belongs to the loop. Packets
  * that cannot be sent at once wait in `out`, whose size the credit for input bounds.
  */
 #include "atoll/remote/runner-socket.h"
@@ -28,7 +28,6 @@ struct socket_run {
 	size_t sent; /* bytes of out */
 	size_t room; /* bytes of input that the daemon takes */
 	struct run_observer observer;
-	bool started, over;
 };
 
 static struct socket_run *socket_run_of(struct run *run)
@@ -62,6 +61,8 @@ static void socket_flush(struct socket_run *r)
 			break;
 		r->sent += (size_t)n;
 	}
+	if (!r->io && r->s->on_sent)
+		r->s->on_sent(r->s->data, r->sent, r->out.len);
 	if (r->sent == r->out.len)
 		r->out.len = r->sent = 0;
 	if (r->io)
@@ -94,7 +95,7 @@ static int socket_nonsense(const struct socket_run *r, struct error *err)
 			 r->http->address->text);
 }
 
-/* Takes what is there, at most once around the buffer. 0: the daemon has closed. */
+/* Takes what is there, up to a bound. 0: the daemon has closed. */
 static ssize_t socket_receive(struct socket_run *r)
 {
 	char piece[32 << 10];
@@ -186,13 +187,14 @@ static int socket_await(struct socket_run *r, struct error *err)
 						 r->http->address->text);
 		}
 	}
-	if (n == 1 && p.kind == PACKET_ADMISSION)
+	if (n == 1 && p.kind == PACKET_ADMISSION) {
 		n = socket_admit(r, p.payload, err);
-	else if (n == 1 && p.kind == PACKET_REFUSED) {
+	} else if (n == 1 && p.kind == PACKET_REFUSED) {
 		n = socket_refusal(r, p.payload, err);
 		r->s->declined = socket_is_declined((enum error_code)err->code);
-	} else
+	} else {
 		n = socket_nonsense(r, err);
+	}
 	if (n == 0)
 		socket_drop(r, used);
 	return n;
@@ -227,6 +229,12 @@ static void socket_fail(struct socket_run *r, const struct error *err)
 	socket_end(r, &end);
 }
 
+/* Of seconds. */
+static int64_t socket_microseconds(const json_t *tree, const char *key)
+{
+	return (int64_t)(json_number_value(json_object_get(tree, key)) * US_PER_MS * MS_PER_SEC);
+}
+
 static int socket_read_end(const struct socket_run *r, struct span payload, struct run_end *ret,
 			   struct error *err)
 {
@@ -240,15 +248,9 @@ static int socket_read_end(const struct socket_run *r, struct span payload, stru
 	*ret = (struct run_end){
 		.summary = { .status = status_from_name(text_of(tree, "status")),
 			     .exit_code = (int)number_of(tree, "exit_code"),
-			     .duration_us = (int64_t)(json_number_value(
-							      json_object_get(tree, "duration")) *
-						      1e6),
-			     .start_us =
-				     (int64_t)(json_number_value(json_object_get(tree, "start")) *
-					       1e6),
-			     .cpu_us = (int64_t)(json_number_value(
-							 json_object_get(tree, "cpu_time")) *
-						 1e6),
+			     .duration_us = socket_microseconds(tree, "duration"),
+			     .start_us = socket_microseconds(tree, "start"),
+			     .cpu_us = socket_microseconds(tree, "cpu_time"),
 			     .memory_peak_bytes = number_of(tree, "memory_peak") },
 	};
 	json_decref(tree);
@@ -271,8 +273,7 @@ static void socket_tell_json(struct socket_run *r, struct run_event event, struc
 		event.stage.name = text_of(tree, "name");
 		event.stage.status = status_from_name(text_of(tree, "status"));
 		event.stage.exit_code = (int)number_of(tree, "exit_code");
-		event.stage.duration_us =
-			(int64_t)(json_number_value(json_object_get(tree, "duration")) * 1e6);
+		event.stage.duration_us = socket_microseconds(tree, "duration");
 	} else {
 		event.body = tree;
 	}

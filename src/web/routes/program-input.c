@@ -55,6 +55,13 @@ int program_input_add(struct program_input *p, struct span bytes, struct error *
 		return -EPIPE;
 	if (http_check_bytes(&p->held, SLOT_BODY_BYTES, p->bytes.len, bytes.len, err) < 0)
 		return -EBUSY;
+	/* What was taken makes room, also for a program that never takes all. */
+	if (p->taken > p->bytes.len / 2) {
+		memmove(p->bytes.data, p->bytes.data + p->taken, p->bytes.len - p->taken);
+		p->bytes.len -= p->taken;
+		charge_add(&p->held, -(int64_t)p->taken);
+		p->taken = 0;
+	}
 	r = buf_append(&p->bytes, bytes.data, bytes.len);
 	if (r == 0)
 		charge_add(&p->held, (int64_t)bytes.len);
@@ -101,7 +108,7 @@ bool program_input_feed(struct program_input *p)
 	}
 	if (n > 0 && p->on_taken)
 		p->on_taken(p->data, (size_t)n);
-	if (closed)
+	if (closed && p->on_closed)
 		p->on_closed(p->data);
 	return p->bytes.len > 0;
 }

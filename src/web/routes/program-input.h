@@ -14,7 +14,8 @@ struct program_input {
 	struct watcher *watcher; /* the door's; NULL: there is no execution yet */
 	struct charge held;	 /* of bytes that wait; the door sets its caller (tunnel_charge) */
 	void *data;
-	void (*on_closed)(void *data); /* the program's input was closed, and bytes were dropped */
+	void (*on_closed)(
+		void *data); /* the program's input was closed, and bytes were dropped; or NULL */
 	void (*on_taken)(
 		void *data,
 		size_t n); /* the program took so many bytes, or they were dropped; or NULL */

@@ -256,13 +256,9 @@ static void on_door_drain(void *data)
 static void on_door_input_taken(void *data, size_t n)
 {
 	struct runner_door *d = data;
+
 	d->room += n;
 	d->room_made += n;
-}
-
-/* Nothing to say: the program reads no more, and the client learns of its end. */
-static void on_door_input_closed(void *data _unused_)
-{
 }
 
 /* --- OPEN --- */
@@ -541,7 +537,6 @@ static int runner_get(struct request_ctx *ctx)
 					   .waiting_ns = clock_now_ns(),
 					   .room = PACKET_INPUT_ROOM,
 					   .input = { .data = d,
-						      .on_closed = on_door_input_closed,
 						      .on_taken = on_door_input_taken } };
 		buf_init(&d->in, PACKET_TEXT_MAX + PACKET_BYTES_MAX);
 		buf_init(&d->out, PACKET_EVENT_MAX + PACKET_BYTES_MAX);
